@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
-from fakekube.powers.exchange import REVISION_DIGITS, decoded_event
+from fakekube.powers.exchange import REVISION_DIGITS, decode_event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -271,7 +271,7 @@ class Call:
 
 
 def _event(frame: bytes, content_type: str, at: float) -> Event:
-    type_, obj = decoded_event(frame, content_type)
+    type_, obj = decode_event(frame, content_type)
     metadata = (obj.get("metadata") or {}) if isinstance(obj, dict) else {}
     revision = read_number(str(metadata.get("resourceVersion") or ""))
     return Event(type_, revision, metadata.get("name") or "", metadata.get("namespace") or "", at)

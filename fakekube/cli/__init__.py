@@ -298,7 +298,7 @@ def _serve(options: Options) -> NoReturn:
                 print(options.ready_message, flush=True)
             housekeeping = Housekeeping()
             while not ended.wait(PERIOD):
-                housekeeping.look()
+                housekeeping.return_memory_if_idle()
     _end_process()
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, TextIO
 
-Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+from fakekube.net.wsgi import Application
 
 
 class _LineFormatter(logging.Formatter):

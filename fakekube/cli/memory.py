@@ -14,16 +14,16 @@ import gc
 import os
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 #: M_ARENA_MAX in malloc.h.
 _ARENA_MAX: Final = -8
 #: Seconds between two looks at the work of the process.
 PERIOD: Final = 5.0
-#: The CPU seconds of a period in which the process has nothing to do: controllers renew leases.
-_QUIET: Final = 0.1
+#: The most CPU seconds of a period in which the process has nothing to do: controllers renew leases.
+_IDLE_SECONDS: Final = 0.1
 #: The CPU seconds of work after which memory is returned.
-_MUCH: Final = 5.0
+_WORK_SECONDS: Final = 5.0
 
 
 def collect_seldom() -> None:
@@ -59,11 +59,11 @@ class Housekeeping:
         self._work = work
         self._seen = self._cleaned = work()
 
-    def look(self) -> bool:
-        """Called every `PERIOD`. Returns whether memory was returned."""
+    def return_memory_if_idle(self) -> bool:
+        """Called every `PERIOD`. Returns whether memory was returned to the system."""
         now, before = self._work(), self._seen
         self._seen = now
-        if now - before > _QUIET or now - self._cleaned < _MUCH:
+        if now - before > _IDLE_SECONDS or now - self._cleaned < _WORK_SECONDS:
             return False
         from fakekube.apimachinery.codecs.document import pack_recent
 
@@ -76,13 +76,14 @@ class Housekeeping:
         return True
 
 
-def _function_of_c_library(name: str) -> Any:
+def _function_of_c_library(name: str) -> Callable[..., int] | None:
     """Returns a function of the GNU C library; None if the process has another one."""
     try:
         if not (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc"):
             return None
         import ctypes
 
-        return getattr(ctypes.CDLL(None), name)
+        found: Callable[..., int] = getattr(ctypes.CDLL(None), name)
+        return found
     except (ImportError, OSError, ValueError, AttributeError):
         return None

@@ -31,10 +31,11 @@ from fakekube.base.clock import Clock
 from fakekube.base.golang.net import is_loopback
 from fakekube.cluster.components import Components
 from fakekube.cluster.observed import ObservedCluster
-from fakekube.cluster.serving import WSGI, Control, Serving
+from fakekube.cluster.serving import Control, Serving
 from fakekube.cluster.testing.clients import Clients
 from fakekube.cluster.testing.services import AggregatedAPI, ForwardedServices
 from fakekube.cluster_options import ServerFlags, Source, unknown_options
+from fakekube.net.wsgi import Application
 from fakekube.powers.exchange import FAULTS_USER_AGENT
 from fakekube.store import Retention
 
@@ -172,7 +173,7 @@ class Cluster(ObservedCluster):
         self._initial = None if store is None else self.snapshot()
         self.named_snapshots: dict[str, tuple[Snapshot[Document], datetime]] = {}
         """The snapshots of the control API: name → snapshot and the time when it was taken."""
-        self.wrap_served: Callable[[WSGI], WSGI] | None = None
+        self.wrap_served: Callable[[Application], Application] | None = None
         """Returns the application that the server serves, from that of the API; read when the server starts."""
         self.pool: ClusterPool | None = None
         """The clusters beside this one, if it is that of a pool."""
@@ -199,9 +200,9 @@ class Cluster(ObservedCluster):
         return is_loopback(self._serving.host) if self._control is None else self._control
 
     @property
-    def _served(self) -> WSGI:
+    def _served(self) -> Application:
         """The API, and the control API if it is enabled."""
-        served: WSGI = Control(self._machinery, self) if self.has_control else self._machinery.application
+        served: Application = Control(self._machinery, self) if self.has_control else self._machinery.application
         return served if self.wrap_served is None else self.wrap_served(served)
 
     def serve_page(self, port: int = 0) -> str:
@@ -343,7 +344,7 @@ class Cluster(ObservedCluster):
         """Returns the names of the controllers that have work now or within `horizon` seconds of the clock."""
         return [*self._manager.working(max(horizon, self.pace)), *self._machinery.aggregator.working()]
 
-    def aggregate(self, group_version: str, application: WSGI, *, timeout: float = 5.0) -> AggregatedAPI:
+    def aggregate(self, group_version: str, application: Application, *, timeout: float = 5.0) -> AggregatedAPI:
         """Serves an API group version with a WSGI application of this process in the place of an extension API server.
 
         Requests are authenticated and authorized first, and carry the user in headers (X-Remote-User …), as those of

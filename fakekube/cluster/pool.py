@@ -24,6 +24,7 @@ from fakekube.base.threads import WORKERS
 from fakekube.cluster.control.flags import read_flags
 from fakekube.cluster.control.members import PREFIX, BadMembers
 from fakekube.cluster_options import ServerFlags, unknown_options
+from fakekube.net.wsgi import Application
 from fakekube.powers.columns import revision_value
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from fakekube.cluster import Cluster
     from fakekube.store import Snapshot
 
-
-Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 #: The default of the maximum number of clusters.
 MAX_CLUSTERS: Final = 256

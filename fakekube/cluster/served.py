@@ -23,9 +23,10 @@ from fakekube.apiserver.registry.scope import Settings
 from fakekube.base.clock import Clock
 from fakekube.cluster.components import Components
 from fakekube.cluster.kubeconfig import Kubeconfigs
-from fakekube.cluster.serving import WSGI, Serving
+from fakekube.cluster.serving import Serving
 from fakekube.cluster.state import ClusterState
 from fakekube.cluster.testing.object_client import ObjectClient
+from fakekube.net.wsgi import Application
 
 if TYPE_CHECKING:
     from fakekube.net import Server
@@ -133,7 +134,7 @@ class ServedCluster(ClusterState):
 
     @property
     @abstractmethod
-    def _served(self) -> WSGI:
+    def _served(self) -> Application:
         """The WSGI application of the server."""
 
     def stop(self) -> None:

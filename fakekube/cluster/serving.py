@@ -15,6 +15,7 @@ from fakekube.apiserver.auth.options import OptionError, read_text
 from fakekube.apiserver.options import ServingOptions
 from fakekube.base.clock import Clock
 from fakekube.cluster.control.members import PREFIX
+from fakekube.net.wsgi import Application
 
 if TYPE_CHECKING:
     import ssl
@@ -64,7 +65,7 @@ class Serving:
         """The CA bundle for clients: the cluster's CA, or the certificate of --tls-cert-file."""
         return read_text(self._options.tls_cert_file, "tls-cert-file") or self.credentials.ca_certificate
 
-    def start(self, application: WSGI) -> Server:
+    def start(self, application: Application) -> Server:
         """Starts the server of a WSGI application.
 
         Raises OSError if the address is not available, and OptionError for wrong certificate files.
@@ -103,9 +104,6 @@ class Serving:
 
             problem = key_pair_problem(certificate.encode(), key.encode()) or error
             raise OptionError(f"--tls-cert-file={options.tls_cert_file}: {problem}") from None
-
-
-WSGI = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class Control:

@@ -5,8 +5,11 @@ Remaining objects, with finalizers or grace periods, are reported in the namespa
 `kubernetes` is removed, and with it the namespace. The namespace also remains while an aggregated API is not available, because
 its contents are unknown.
 
-Specified by: pkg/controller/namespace/deletion/{namespaced_resources_deleter,status_condition_utils}.go. The real controller
-retries after some seconds; this one when something in the namespace changes.
+The real controller tries again after some seconds; this one when something in the namespace changes.
+
+Invariant: the finalizer `kubernetes` is not removed while an object of the namespace is known, or its contents are not known.
+
+Specified by: pkg/controller/namespace/deletion/{namespaced_resources_deleter,status_condition_utils}.go.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ class Remaining:
     errors: list[str] = field(default_factory=list)
     """Why contents could not be deleted."""
     retry: bool = False
-    """Whether a request was rejected."""
+    """Whether a request was rejected, so that the namespace is tried again."""
     discovery_failure: str = ""
     """Which APIs cannot be discovered; "" if all can."""
 
@@ -189,6 +192,7 @@ class NamespaceController(Reconciler):
         return (deleted + timedelta(seconds=grace) - self.clock.now()).total_seconds()
 
     def _delete_all(self, resource: Resource | DiscoveredResource, namespace: str) -> None:
+        """Requests the deletion of all objects of a resource (deleteAllContentForGroupVersionResource). Raises ApiError."""
         options = {"propagationPolicy": "Background"}
         if "deletecollection" in resource.verbs:
             self.client.call("DELETE", self.client.path(resource, namespace), options)
@@ -228,6 +232,7 @@ class NamespaceController(Reconciler):
 
 
 def _deletion_conditions(remaining: Remaining) -> list[dict[str, str]]:
+    """Returns the conditions of a terminating namespace, without lastTransitionTime (okCondition, makeFailureConditions)."""
     content = finalizers = failures = ""
     if remaining.errors:
         errors = ", ".join(sorted(remaining.errors))
@@ -274,6 +279,7 @@ def _deletion_conditions(remaining: Remaining) -> list[dict[str, str]]:
 
 
 def _deletion_condition(type_: str, bad_reason: str, bad_message: str, good_reason: str, good_message: str) -> dict[str, str]:
+    """Returns a condition that is True, with the bad reason, if there is a bad message."""
     if bad_message:
         return {"type": type_, "status": "True", "reason": bad_reason, "message": bad_message}
     return {"type": type_, "status": "False", "reason": good_reason, "message": good_message}

@@ -9,9 +9,10 @@ Specified by: pkg/controller/podgc/gc_controller.go.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from fakekube.apis.validation.objectmeta import find_condition
+from fakekube.apis.well_known import TAINT_NODE_OUT_OF_SERVICE
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_pod_terminal
@@ -22,8 +23,8 @@ CHECK_PERIOD: Final = 20.0
 QUARANTINE: Final = 40.0
 #: The number of terminated pods that are kept (--terminated-pod-gc-threshold).
 TERMINATED_PODS: Final = 12500
-OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 
+#: The key for all pods.
 _ALL: Final = Key("", "")
 
 
@@ -37,6 +38,7 @@ class PodGarbageCollector(Reconciler):
     def __init__(self) -> None:
         self._scheduled = False
         self._terminated = 0
+        """The number of terminated pods."""
         self._missing: dict[str, float] = {}
         """Node that does not exist → the time at which its quarantine ends."""
 
@@ -63,6 +65,7 @@ class PodGarbageCollector(Reconciler):
             self._terminated += -1 if event_type == "DELETED" else 1
 
     def _may_be_garbage(self, pod: StoredObject) -> bool:
+        """Reports whether a pod is to be deleted now or later, apart from the number of terminated ones."""
         node = pod["spec"].get("nodeName")
         if node and self.cache.get("nodes", "", node) is None:
             return True
@@ -100,6 +103,7 @@ class PodGarbageCollector(Reconciler):
             self._fail_and_delete_pod(pod)
 
     def _gc_orphaned(self, pods: Sequence[Object]) -> None:
+        """Deletes the pods of nodes that have been missing for the quarantine time."""
         now = self.clock.monotonic()
         orphans: dict[str, list[Object]] = {}
         for pod in pods:
@@ -126,7 +130,7 @@ class PodGarbageCollector(Reconciler):
 
     def _mark_failed(self, pod: Object, why: str) -> None:
         metadata = pod["metadata"]
-        status: dict[str, Any] = {"phase": "Failed", "observedGeneration": metadata.get("generation", 0)}
+        status: Object = {"phase": "Failed", "observedGeneration": metadata.get("generation", 0)}
         if why:
             status["conditions"] = [
                 {
@@ -145,7 +149,7 @@ class PodGarbageCollector(Reconciler):
 
 def _is_out_of_service(node: StoredObject | None) -> bool:
     """Reports whether the node is not ready and has the taint out-of-service."""
-    if node is None or not any(taint.get("key") == OUT_OF_SERVICE for taint in node["spec"].get("taints") or ()):
+    if node is None or not any(taint.get("key") == TAINT_NODE_OUT_OF_SERVICE for taint in node["spec"].get("taints") or ()):
         return False
     condition = find_condition(node.get("status") or {}, "Ready")
     return condition is None or condition["status"] != "True"

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from fakekube.apis.well_known import ROOT_CA_CERT_CONFIG_MAP_NAME
-from fakekube.base.objects import StoredObject
+from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
+from fakekube.controllers.controller_utils import is_namespace_terminating
 from fakekube.controllers.reconciler import Key, Reconciler
 
 _ANNOTATIONS: Final = {
@@ -40,7 +41,7 @@ class RootCertificatePublisher(Reconciler):
         namespace = self.client.get("namespaces", key.name)
         if namespace["status"].get("phase") == "Terminating":
             return
-        config_map = {
+        config_map: Object = {
             "kind": "ConfigMap",
             "apiVersion": "v1",
             "metadata": {"name": ROOT_CA_CERT_CONFIG_MAP_NAME, "namespace": key.name, "annotations": _ANNOTATIONS},
@@ -51,10 +52,18 @@ class RootCertificatePublisher(Reconciler):
         except ApiError as error:
             if error.code != 404:
                 raise
-            self.client.create(config_map)
+            self._create(config_map)
             return
         metadata = found["metadata"]
         annotations = metadata.get("annotations") or {}
         if found.get("data") != config_map["data"] or not annotations.keys() >= _ANNOTATIONS.keys():
             metadata = {**metadata, "annotations": {**annotations, **_ANNOTATIONS}}
             self.client.update({**found, "metadata": metadata, "data": config_map["data"]})
+
+    def _create(self, config_map: Object) -> None:
+        """Creates the ConfigMap, unless its namespace has begun to terminate. Raises ApiError."""
+        try:
+            self.client.create(config_map)
+        except ApiError as error:
+            if not is_namespace_terminating(error):
+                raise

@@ -8,13 +8,15 @@ Specified by: PEP 3333; net/http for how headers are looked up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
 from fakekube.base.golang.strings import text_of_native
 
 Environment = dict[str, Any]
+Application = Callable[[Environment, Callable[..., Any]], Iterable[bytes]]
+"""A WSGI application."""
 
 _WITHOUT_PREFIX: Final = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}  # PEP 3333
 _PREFIX: Final = "HTTP_"

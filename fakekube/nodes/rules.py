@@ -158,7 +158,7 @@ class PodInside:
         """Returns the log of a container."""
         found = self._container(container)
         found.main.catch_up()
-        return b"".join(line.text for line in found.log.lines()).decode("utf-8", "replace")
+        return b"".join(line.text for line in found.log.read_lines()[0]).decode("utf-8", "replace")
 
     def exec(
         self,

@@ -13,7 +13,7 @@ pkg/kubelet/kubelet_pods.go (convertToAPIContainerStatuses), pkg/kubelet/allocat
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.quantity import parse
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class EphemeralChange(NamedTuple):
     """The statuses to write, and the containers for which to record events."""
 
-    statuses: list[dict[str, Any]]
+    statuses: list[Object]
     started: list[str]
     """The names of the containers that start."""
 
@@ -65,7 +65,7 @@ def ephemeral_statuses(pod: StoredObject, exits: Iterable[Exit], now: str) -> Ep
     return EphemeralChange(statuses, started) if statuses != list(known.values()) else None
 
 
-def _running_status(pod: StoredObject, container: StoredObject, now: str) -> dict[str, Any]:
+def _running_status(pod: StoredObject, container: StoredObject, now: str) -> Object:
     image = container.get("image", "")
     return {
         "name": container["name"],
@@ -79,7 +79,7 @@ def _running_status(pod: StoredObject, container: StoredObject, now: str) -> dic
     }
 
 
-def _terminated_status(status: StoredObject, code: int, now: str) -> dict[str, Any]:
+def _terminated_status(status: StoredObject, code: int, now: str) -> Object:
     ended = {
         "exitCode": code,
         "reason": "Error" if code else "Completed",
@@ -114,7 +114,7 @@ def is_resized(pod: StoredObject) -> bool:
     return False
 
 
-def _set_resources(status: StoredObject) -> dict[str, Any]:
+def _set_resources(status: StoredObject) -> Object:
     """Returns the fields of a container status about resources that are not empty."""
     return {name: status[name] for name in ("allocatedResources", "resources") if status.get(name)}
 
@@ -151,7 +151,7 @@ def insufficient_resource(resource: str, requested: int, used: int, capacity: in
     return f"Node didn't have enough resource: {resource}, requested: {requested}, used: {used}, capacity: {capacity}"
 
 
-def pending_condition(pod: StoredObject, message: str, now: str) -> dict[str, Any]:
+def pending_condition(pod: StoredObject, message: str, now: str) -> Object:
     """Returns the condition of a deferred resize."""
     return {
         "type": PENDING,
@@ -166,7 +166,7 @@ def pending_condition(pod: StoredObject, message: str, now: str) -> dict[str, An
 
 def resize_message(pod: StoredObject, prefix: str, error: str = "") -> str:
     """Returns the message of an event about a resize."""
-    summary: dict[str, Any] = {}
+    summary: Object = {}
     for kind in ("initContainers", "containers"):
         found = [{"name": one["name"], "resources": one.get("resources") or {}} for one in pod["spec"].get(kind) or ()]
         if found:
@@ -183,7 +183,7 @@ class RunningPods:
     Args:
         kubelet: the kubelet of the pods.
         workers: the state machines of pods with plans.
-        on_node: Node → its pods.
+        on_node: node → its pods.
     """
 
     def __init__(self, kubelet: StatusManager, workers: PodWorkers, on_node: Mapping[str, set[Key]]) -> None:
@@ -223,6 +223,7 @@ class RunningPods:
     # ------------------------------------------------------------ resize
 
     def _resize(self, key: Key, pod: Object, node: Object) -> tuple[Object, Sequence[Exit]]:
+        """Applies a resize, or defers it. Returns the updated pod, and exits for the containers that it restarts."""
         name = node["metadata"]["name"]
         keys = [one for one in self._on_node.get(name, ()) if one != key]
         others = [found for one in keys if (found := self._kubelet.cache.get("pods", *one)) is not None]
@@ -243,6 +244,7 @@ class RunningPods:
         return written, restarts
 
     def _defer(self, pod: Object, message: str) -> Object:
+        """Writes the condition of a deferred resize, unless it is there. Returns the updated pod."""
         known = find_condition(pod.get("status") or {}, PENDING)
         generation = pod["metadata"].get("generation", 0)
         if known is not None and (known.get("message"), known.get("observedGeneration")) == (message, generation):
@@ -264,15 +266,21 @@ class RunningPods:
         statuses = {one["name"]: one for one in pod["status"].get("containerStatuses") or ()}
         now, found = self._kubelet.clock.monotonic(), []
         for container in pod["spec"]["containers"]:
-            status, resources = statuses.get(container["name"]), resources_of(container).get("resources") or {}
+            status = statuses.get(container["name"])
+            if status is None:
+                continue
+            changed = _changed_resources(status.get("resources") or {}, resources_of(container).get("resources") or {})
             policies = {one["resourceName"]: one["restartPolicy"] for one in container.get("resizePolicy") or ()}
-            former = (status or {}).get("resources") or {}
-            changed = {
-                resource
-                for side in ("requests", "limits")
-                for resource in {**former.get(side, {}), **resources.get(side, {})}
-                if former.get(side, {}).get(resource) != resources.get(side, {}).get(resource)
-            }
-            if status is not None and any(policies.get(one) == "RestartContainer" for one in changed):
+            if any(policies.get(one) == "RestartContainer" for one in changed):
                 found.append(Exit(container["name"], status.get("restartCount", 0), Run(0.0, KILLED), now))
         return found
+
+
+def _changed_resources(old: StoredObject, new: StoredObject) -> set[str]:
+    """Returns the names of the resources whose request or limit differs."""
+    return {
+        resource
+        for side in ("requests", "limits")
+        for resource in {**old.get(side, {}), **new.get(side, {})}
+        if old.get(side, {}).get(resource) != new.get(side, {}).get(resource)
+    }

@@ -70,7 +70,7 @@ def decode_body(body: bytes, content_type: str) -> Any:
         return body
 
 
-def decoded_event(frame: bytes, content_type: str) -> tuple[str, Any]:
+def decode_event(frame: bytes, content_type: str) -> tuple[str, Any]:
     """Returns the type and the object of an event of a watch; ("", None) if it cannot be decoded."""
     if "protobuf" in content_type:
         from fakekube.apimachinery.codecs import protobuf
@@ -89,7 +89,7 @@ FAULTS_USER_AGENT = "fakekube-faults"
 #: The agent with which the API server calls webhooks.
 WEBHOOKS_USER_AGENT = "kube-apiserver-admission"
 
-#: The largest body that is kept, of a request or of an answer.
+#: The bytes of the largest body that is kept, of a request or of a response.
 KEPT_BYTES = 1 << 20
 
 
@@ -105,8 +105,9 @@ class Exchange:
     seconds: float | None = None
     """Real seconds from the request to the response, or to the header of the response of a watch."""
     raw_body: bytes = b""
+    """The body of the request as it was sent."""
     raw_answer: bytes | Chunks | None = None
-    """None for a watch, and for a body that was too large to be kept."""
+    """The body of the response; None for a watch, and for a body that was too large to be kept."""
     answer_headers: Sequence[tuple[str, str]] = ()
     faults: Sequence[str] = ()
     """Labels or ids of all faults that happened to the request."""
@@ -119,6 +120,7 @@ class Exchange:
     ended_at: float | None = None
     """Of a watch: the time of `time.monotonic()` when it ended."""
     last_frame: bytes = b""
+    """Of a watch: the last event as it was sent."""
     wrote: list[int] = []  # noqa: RUF012 - replaced, and never changed, for an exchange without changes
     """The revisions of the changes that it made, in order."""
     cause: Cause | None = None
@@ -179,6 +181,7 @@ class Exchange:
 
     @property
     def is_resource_request(self) -> bool:
+        """Whether the request is about a resource."""
         return self.info is not None and self.info.is_resource_request
 
     @property
@@ -188,21 +191,26 @@ class Exchange:
 
     @property
     def group(self) -> str:
+        """The API group; "" for the core group, and for requests that are not about resources."""
         return self.info.group if self.info is not None else ""
 
     @property
     def subresource(self) -> str:
+        """The subresource; "" for the main resource."""
         return self.info.subresource if self.info is not None else ""
 
     @property
     def namespace(self) -> str:
+        """The namespace; "" for all, and for resources without one."""
         return self.info.namespace if self.info is not None else ""
 
     @property
     def name(self) -> str:
-        """The name in the path, or in the body of a create."""
-        if self.info is None or self.info.name or self.info.verb != "create":
-            return self.info.name if self.info is not None else ""
+        """The name in the path, or in the body of a create; "" if there is none."""
+        if self.info is None:
+            return ""
+        if self.info.name or self.info.verb != "create":
+            return self.info.name
         if self._created_name is None:
             if not self.raw_body:  # it may not have been read yet
                 return ""
@@ -271,7 +279,7 @@ class Exchange:
     @property
     def last_revision(self) -> int | None:
         """The resourceVersion of the last event of a watch."""
-        return _revision_of(decoded_event(self.last_frame, self.answer_type)[1])
+        return _revision_of(decode_event(self.last_frame, self.answer_type)[1])
 
     def record_end(self, why: str) -> None:
         """Records the end of a watch; later calls have no effect."""
@@ -336,8 +344,8 @@ def _revisions_of(batch: int | Sequence[int]) -> Sequence[int]:
     return (batch,) if isinstance(batch, int) else batch
 
 
+#: The digits of the largest revision (2^128), and one more.
 REVISION_DIGITS: Final = 40
-"""The digits of the largest revision (2^128), and one more."""
 
 
 def _revision_of(value: Any) -> int | None:
@@ -389,7 +397,7 @@ def exchange_data(one: Exchange) -> dict[str, Any]:
 
 
 def _printable(value: Any) -> Any:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return _text_of(value) if isinstance(value, bytes) else value
 
 
 @dataclass(slots=True, eq=False)  # not frozen: it is made for every write
@@ -423,6 +431,7 @@ _COMPONENT: Final = re.compile(r" kubernetes/[^/ ]+/(?:.*/)?([^/ ]+)\s*$")
 #: What the agents of the cluster's own controllers, nodes and API servers contain, and those of a test's clients in the same
 #: process do not.
 _OF_KUBERNETES: Final = " kubernetes/"
+#: The numbers of names that are kept, and of characters of one.
 _MAX_NAMES: Final = 10_000
 _MAX_LENGTH: Final = 200
 

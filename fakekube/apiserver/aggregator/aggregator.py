@@ -5,7 +5,7 @@ Specified by: k8s.io/kube-aggregator/pkg/apiserver/apiserver.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,10 @@ from fakekube.apiserver.options import AggregatorOptions
 from fakekube.apiserver.webhooks.services import ServiceResolver
 from fakekube.base.clock import Clock
 from fakekube.base.objects import Object
+from fakekube.net.wsgi import Application
 from fakekube.store import Store
 
 DEFAULT_OPTIONS = AggregatorOptions()
-
-Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class Aggregator:

@@ -29,7 +29,7 @@ from fakekube.apiserver.endpoints.request import Query, User
 from fakekube.base.golang.strings import bytes_of
 from fakekube.base.threads import WORKERS
 from fakekube.net.streams import BrokenStreamError, Notifier
-from fakekube.net.wsgi import environ_key
+from fakekube.net.wsgi import Application, environ_key
 
 Headers = list[tuple[str, str]]
 
@@ -128,8 +128,6 @@ def header(headers: Headers, name: str) -> str:
 
 
 _log = logging.getLogger(__name__)
-
-Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class MountedBackend:

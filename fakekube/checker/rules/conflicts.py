@@ -1,4 +1,7 @@
-"""Rules about objects with several writers: conflicts, lost updates, fields of others (C1 to C3)."""
+"""Rules about objects with several writers: conflicts, lost updates, fields of others (C1 to C3).
+
+Invariant: what another editor writes is told apart from what the client writes by annotations and labels that only rules use.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fakekube.base.objects import Object
+    from fakekube.checker.reaction import Copy
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Baseline, Trial
 
@@ -151,14 +155,13 @@ class LostUpdates(Conflicts):
     provocation = "another editor writes between the client's read and its update"
     obligation = "an update has the resourceVersion that the client read, so that no change of others is lost"
     every = 1
+    advice = "keep metadata.resourceVersion of the object that was read, or send a patch with the client's own fields only"
+    source = _CONVENTIONS
 
     def provoke(self, trial: Trial) -> None:
         self.meet(trial)
         trial.stimulate(_set_first_editor)  # a stale update would restore this value
         trial.await_all()
-
-    advice = "keep metadata.resourceVersion of the object that was read, or send a patch with the client's own fields only"
-    source = _CONVENTIONS
 
     def find_failure(self, trial: Trial) -> Verdict | None:
         return None
@@ -181,7 +184,11 @@ class LostUpdates(Conflicts):
     def judge_object(trial: Trial, resource: str, metadata: Object, *, guarded: bool = True) -> Verdict | None:
         """Judges whether a version of an object lacks the annotation that the other editor wrote before.
 
-        `guarded`: whether a write with the resourceVersion counts, too: it drops the annotation knowingly.
+        Args:
+            trial: the run.
+            resource: the resource of the object.
+            metadata: its metadata.
+            guarded: whether a write with the resourceVersion counts, too: it drops the annotation knowingly.
         """
         written = ""
         for version in trial.cluster.history(resource, metadata["name"], metadata.get("namespace")):
@@ -246,9 +253,9 @@ class ForeignFields(KeptFields):
         trial.cluster.settle(timeout=20.0)
 
     def provoke(self, trial: Trial) -> None:
-        trial.stimulate(self._foreign)
+        trial.stimulate(self._add_foreign_fields)
 
-    def _foreign(self, obj: Object) -> None:
+    def _add_foreign_fields(self, obj: Object) -> None:
         metadata = obj["metadata"]
         metadata.setdefault("labels", {}).update({OTHERS_LABEL: "kept", f"{OTHERS_LABEL}-empty": ""})
         metadata.setdefault("annotations", {}).update({EDITOR: "später: \u0085\U0001f680", f"{EDITOR}-empty": ""})
@@ -346,16 +353,7 @@ class ForeignFieldsOfChildren(KeptFields):
         for resource, obj in own_objects(trial, subject):
             trial.cluster.patch(resource, obj["metadata"]["name"], touch, namespace=obj["metadata"].get("namespace"))
         trial.wait(trial.baseline.seconds_to_react(1.0))
-        first = 0
-        for _ in range(_CHANGES):  # many clients write a child again only when its owner has changed
-            number = trial.alter(subject, first)
-            if number is None:
-                break
-            first = number + 1
-            trial.wait(trial.baseline.seconds_to_react(1.0))
-            if trial.missing_of(subject):  # this string decides whether the client handles the object
-                subject.judged = False
-                break
+        _alter_repeatedly(trial, subject)  # many clients write a child again only when its owner has changed
 
     def judge_trace(self, trial: Trial) -> Verdict:
         for resource, child in self.children:
@@ -371,8 +369,22 @@ class ForeignFieldsOfChildren(KeptFields):
         return Verdict.success()
 
 
-#: How many strings of the owner are changed, so that the client writes its children again.
+#: How many strings of an object are changed, so that the client writes its children or its status again.
 _CHANGES = 3
+
+
+def _alter_repeatedly(trial: Trial, subject: Copy) -> None:
+    """Changes strings of the objects of a copy one after the other, until the client does not handle them any more."""
+    first = 0
+    for _ in range(_CHANGES):
+        number = trial.alter(subject, first)
+        if number is None:
+            break
+        first = number + 1
+        trial.wait(trial.baseline.seconds_to_react(1.0))
+        if trial.missing_of(subject):  # this string decides whether the client handles the object
+            subject.judged = False
+            break
 
 
 class ForeignCondition(KeptFields):
@@ -393,6 +405,7 @@ class ForeignCondition(KeptFields):
     }
 
     mark: int = -1
+    """The number of the last request before the changes."""
 
     def require(self, baseline: Baseline) -> None:
         if not self._statuses(baseline):
@@ -417,16 +430,7 @@ class ForeignCondition(KeptFields):
         if not sum(self._set_condition(trial, *pair) for pair in shared):  # the client may replace a status without conditions
             raise NotExercised("the status has no conditions that others could share")
         self.mark = trial.trace.mark()
-        first = 0
-        for _ in range(_CHANGES):
-            number = trial.alter(subject, first)
-            if number is None:
-                break
-            first = number + 1
-            trial.wait(trial.baseline.seconds_to_react(1.0))
-            if trial.missing_of(subject):
-                subject.judged = False
-                break
+        _alter_repeatedly(trial, subject)
         self._set_before_first_write(trial)
 
     def _set_before_first_write(self, trial: Trial) -> None:

@@ -20,7 +20,7 @@ COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 
 @dataclass(slots=True, frozen=True)
 class OrderedIntervals:
-    """A set of indexes."""
+    """A set of indexes, which are not negative."""
 
     items: tuple[tuple[int, int], ...] = ()
     """The first and the last index of each interval."""
@@ -67,7 +67,7 @@ def parse_indexes(text: str, completions: int) -> OrderedIntervals:
     for part in text.split(",") if text else ():
         limits = part.split("-")
         try:
-            first, last = int(limits[0]), int(limits[1] if len(limits) > 1 else limits[0])
+            first, last = parse_int(limits[0]), parse_int(limits[1] if len(limits) > 1 else limits[0])
         except ValueError:
             continue
         if first >= completions:
@@ -103,12 +103,13 @@ def match_success_policy(job: Object, succeeded: OrderedIntervals) -> str | None
         return None
     policy = job["spec"].get("successPolicy") or {}
     for index, rule in enumerate(policy.get("rules") or ()):
-        if _is_met(rule, succeeded, job["spec"]["completions"]):
+        if _is_rule_met(rule, succeeded, job["spec"]["completions"]):
             return f"Matched rules at index {index}"
     return None
 
 
-def _is_met(rule: Object, succeeded: OrderedIntervals, completions: int) -> bool:
+def _is_rule_met(rule: Object, succeeded: OrderedIntervals, completions: int) -> bool:
+    """Reports whether a rule is met: enough of its indexes, by default all, have succeeded (matchSucceededIndexesRule)."""
     count = rule.get("succeededCount")
     if rule.get("succeededIndexes") is None:
         return count is not None and succeeded.total() >= count

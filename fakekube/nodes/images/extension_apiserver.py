@@ -22,7 +22,8 @@ from fakekube.apiserver.endpoints.request import User
 from fakekube.apiserver.extension_server import Group, build_extension_server
 from fakekube.base.objects import Object
 from fakekube.net.streams import Notifier, frames_of, is_stream
-from fakekube.nodes.images.programs import SERVICE_ACCOUNT_TOKEN, listen, wait
+from fakekube.nodes.images.programs import SERVICE_ACCOUNT_TOKEN, wait
+from fakekube.nodes.images.servers import listen
 from fakekube.nodes.runtime.ports import CONNECTION, PEER
 from fakekube.nodes.runtime.program import Host, Program
 

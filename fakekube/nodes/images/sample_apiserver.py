@@ -18,7 +18,8 @@ from fakekube.apiserver.extension_server import Group
 from fakekube.base.objects import Object
 from fakekube.net.certificates import credentials
 from fakekube.nodes.images.extension_apiserver import serve
-from fakekube.nodes.images.programs import Answer, Request, as_json, fetch, flags, listen_http, tls_context, wait
+from fakekube.nodes.images.programs import flags, wait
+from fakekube.nodes.images.servers import Answer, Request, as_json, fetch, listen_http, tls_context
 from fakekube.nodes.runtime.program import Program
 from fakekube.nodes.runtime.scheduling import sleep
 

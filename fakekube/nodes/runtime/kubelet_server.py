@@ -29,7 +29,7 @@ from fakekube.base.objects import StoredObject
 from fakekube.controllers.client import Client
 from fakekube.net.streaming.kubelet_api import ALL_STREAMS, KubeletError, LogOptions
 from fakekube.net.streams import Stream
-from fakekube.nodes.runtime.ports import Application
+from fakekube.net.wsgi import Application
 from fakekube.nodes.runtime.resources import Behaviours, Used, container_usage, running_containers
 
 Answer = tuple[int, str, bytes | Iterable[bytes]]

@@ -11,7 +11,7 @@ Specified by: pkg/kubelet/kuberuntime/logs/logs.go (ReadLogs), pkg/kubelet/logs/
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -66,13 +66,17 @@ class ContainerLog:
         with self._lock:
             *lines, rest = (self._rest.get(stream, b"") + data).split(b"\n")
             for line in lines:
-                self._add(time, stream, line + b"\n")
-            while len(rest) > _MAX_LINE:
-                self._add(time, stream, rest[:_MAX_LINE])
-                rest = rest[_MAX_LINE:]
-            self._rest[stream] = rest
+                self._add(time, stream, self._add_full_pieces(time, stream, line) + b"\n")
+            self._rest[stream] = self._add_full_pieces(time, stream, rest)
         if lines:
             self.changed.notify()
+
+    def _add_full_pieces(self, time: datetime, stream: str, line: bytes) -> bytes:
+        """Adds the pieces of a long line that are as long as one may be, and returns the rest."""
+        while len(line) > _MAX_LINE:
+            self._add(time, stream, line[:_MAX_LINE])
+            line = line[_MAX_LINE:]
+        return line
 
     def close(self, time: datetime) -> None:
         """Closes the log at the end of the container."""
@@ -96,9 +100,10 @@ class ContainerLog:
         self._lines.append(Line(time, stream, text))
         self._size += size
 
-    def lines(self, first: int = 0) -> list[Line]:
-        """Returns the lines from a number on that are not dropped."""
-        return self._lines[max(first - self.dropped, 0) :]
+    def read_lines(self, first: int = 0) -> tuple[list[Line], int]:
+        """Returns the lines from a number on that are not dropped, and the number of the next line."""
+        with self._lock:
+            return self._lines[max(first - self.dropped, 0) :], self.end
 
     def tail(self, count: int) -> bytes:
         """Returns the text of the last lines, with an incomplete one."""
@@ -113,10 +118,28 @@ class ContainerLog:
             end = self.end
             shared = self._shared
             if shared[:3] != (first, end, timestamps):
-                found = self._lines[max(first - self.dropped, 0) :]
-                text = b"".join(_stamp(line.time) + line.text if timestamps else line.text for line in found)
+                place = max(first - self.dropped, 0)
+                is_start = place == 0 or self._lines[place - 1].text.endswith(b"\n")
+                text = _print_lines(self._lines[place:], timestamps=timestamps, is_start=is_start)
                 self._shared = shared = (first, end, timestamps, text)
             return shared[3], end
+
+
+def _print_lines(lines: Iterable[Line], *, timestamps: bool, is_start: bool) -> bytes:
+    """Returns the text of lines.
+
+    Args:
+        lines: the lines.
+        timestamps: whether each line begins with its time.
+        is_start: whether the first one begins a line, and does not continue one.
+    """
+    if not timestamps:
+        return b"".join(line.text for line in lines)
+    parts: list[bytes] = []
+    for line in lines:
+        parts += (_stamp(line.time), line.text) if is_start else (line.text,)
+        is_start = line.text.endswith(b"\n")
+    return b"".join(parts)
 
 
 class _Reading:
@@ -131,20 +154,23 @@ class _Reading:
         self._stream = None if options.stream in ("", "All") else options.stream.lower()
         self.left = options.limit_bytes
         """The number of bytes that may still be returned; None for no limit."""
-        self._at = self._start()
+        self._at = self._find_start()
+        self._is_line_start = True
+        """Whether the next line begins one, for a reader that gets only some lines."""
 
-    def _start(self) -> int:
+    def _find_start(self) -> int:
+        """Returns the number of the first line to return: with tailLines, that of one of the last."""
         tail = self._options.tail_lines
         if tail is None:
             return 0
-        lines = self._log.lines()
+        lines, end = self._log.read_lines()
         place, count = len(lines), 0
         while place > 0:
             count += lines[place - 1].text.endswith(b"\n") or place == len(lines)
             if count > tail:
                 break
             place -= 1
-        return self._log.dropped + place
+        return end - len(lines) + place
 
     def read_new_lines(self) -> bytes:
         """Returns the text of new lines."""
@@ -152,10 +178,11 @@ class _Reading:
         if self._since is None and self._stream is None:
             text, self._at = self._log.text_from(self._at, timestamps=timestamps)
         else:
-            found = self._log.lines(self._at)
-            self._at = self._log.end
+            found, self._at = self._log.read_lines(self._at)
             wanted = [line for line in found if self._is_wanted(line)]
-            text = b"".join(_stamp(line.time) + line.text if timestamps else line.text for line in wanted)
+            text = _print_lines(wanted, timestamps=timestamps, is_start=self._is_line_start)
+            if wanted:
+                self._is_line_start = wanted[-1].text.endswith(b"\n")
         if self.left is not None:
             text = text[: self.left]
             self.left -= len(text)

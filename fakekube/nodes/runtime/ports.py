@@ -22,13 +22,12 @@ from fakekube.net.http1 import BodyError, ProtocolError, Request, RequestParser
 from fakekube.net.http1.responses import ConnectionEndedError, MalformedResponseError, ResponseReader
 from fakekube.net.pipes import Pipe
 from fakekube.net.streaming.kubelet_api import Connection, Destination
-from fakekube.net.wsgi import environ_key
+from fakekube.net.wsgi import Application, environ_key
 from fakekube.nodes.runtime.behaviour import PortHandler
 from fakekube.nodes.runtime.listeners import Peer
 
 _log = logging.getLogger(__name__)
 
-Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 #: The media type of plain text, as net/http writes it.
 #: Keys of the environment of an application: the other side of the connection, and the connection.

@@ -28,7 +28,7 @@ def ended(*renewed_before: float, printed: str = "", slowness: float = 1.0) -> A
     renewals = [SimpleNamespace(**renewal, at=100.0 - before) for before in renewed_before]
     end = {"ended": "the client ended", "ended_at": 100.0, "started_at": 50.0, "printed": [printed]}
     end["session"] = SimpleNamespace(slowness=lambda: slowness)
-    return SimpleNamespace(**end, loop="", trace=renewals, excerpt=list, calm=lambda: 0.0, time_ended=lambda: 100.0)
+    return SimpleNamespace(**end, loop="", trace=renewals, excerpt=list, calm_seconds=lambda: 0.0, time_ended=lambda: 100.0)
 
 
 @pytest.mark.parametrize(

@@ -46,15 +46,15 @@ def test_memory_is_returned_once_after_much_work(calls: list[tuple[str, tuple[in
     work = Work()
     keeper = Housekeeping(work)
     work.seconds += 60
-    assert not keeper.look()  # it works
+    assert not keeper.return_memory_if_idle()  # it works
     garbage = weakref.ref(Node())
     gc.disable()
     try:
-        assert keeper.look()
+        assert keeper.return_memory_if_idle()
     finally:
         gc.enable()
     assert garbage() is None
-    assert not keeper.look()
+    assert not keeper.return_memory_if_idle()
     assert calls == [("malloc_trim", (0,))]
 
 
@@ -63,7 +63,7 @@ def test_a_process_without_much_work_keeps_its_memory(calls: list[tuple[str, tup
     keeper = Housekeeping(work)
     for _ in range(40):
         work.seconds += 0.01  # leases are renewed
-        assert not keeper.look()
+        assert not keeper.return_memory_if_idle()
     assert not calls
 
 
@@ -81,8 +81,8 @@ def test_other_c_libraries_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> No
     work = Work()
     keeper = Housekeeping(work)
     work.seconds += 60
-    keeper.look()
-    assert keeper.look()
+    keeper.return_memory_if_idle()
+    assert keeper.return_memory_if_idle()
 
 
 def test_the_functions_of_this_c_library_are_found_or_not_needed() -> None:

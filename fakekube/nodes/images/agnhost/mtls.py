@@ -20,7 +20,8 @@ from cryptography.hazmat.primitives import serialization
 
 from fakekube.net.http1.responses import ConnectionEndedError, MalformedResponseError, ResponseReader
 from fakekube.net.streaming.kubelet_api import Connection
-from fakekube.nodes.images.programs import Answer, Request, application, flags, log, tls_context, wait
+from fakekube.nodes.images.programs import flags, log, wait
+from fakekube.nodes.images.servers import Answer, Request, application, tls_context
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.ports import serve
 from fakekube.nodes.runtime.program import Command, Program

@@ -11,19 +11,8 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from fakekube.base.golang.strconv import go_quote
-from fakekube.nodes.images.programs import (
-    Answer,
-    Exit,
-    Request,
-    as_json,
-    duration,
-    fetch,
-    flags,
-    listen_http,
-    log,
-    serve_until_end,
-    tls_context,
-)
+from fakekube.nodes.images.programs import duration, flags, log
+from fakekube.nodes.images.servers import Answer, Exit, Request, as_json, fetch, listen_http, serve_until_end, tls_context
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.network import NoSuchHost
 from fakekube.nodes.runtime.program import Command, Program

@@ -9,17 +9,8 @@ import json
 import threading
 from typing import Any, Final
 
-from fakekube.nodes.images.programs import (
-    SERVICE_ACCOUNT_TOKEN,
-    Answer,
-    Exit,
-    Request,
-    as_json,
-    fetch,
-    flags,
-    listen_http,
-    serve_until_end,
-)
+from fakekube.nodes.images.programs import SERVICE_ACCOUNT_TOKEN, flags
+from fakekube.nodes.images.servers import Answer, Exit, Request, as_json, fetch, listen_http, serve_until_end
 from fakekube.nodes.runtime.program import Command, Program
 from fakekube.nodes.runtime.scheduling import sleep
 

@@ -15,19 +15,8 @@ from urllib.parse import urlencode
 from fakekube.net.pipes import Pipe
 from fakekube.net.streaming.kubelet_api import Connection
 from fakekube.net.streams import Notifier
-from fakekube.nodes.images.programs import (
-    Answer,
-    Request,
-    as_json,
-    fetch,
-    flags,
-    is_true,
-    listen_http,
-    log,
-    redirect,
-    tls_context,
-    wait,
-)
+from fakekube.nodes.images.programs import flags, is_true, log, wait
+from fakekube.nodes.images.servers import Answer, Request, as_json, fetch, listen_http, redirect, tls_context
 from fakekube.nodes.runtime.descriptors import PipeReader, PipeWriter
 from fakekube.nodes.runtime.filesystem import Directory, File
 from fakekube.nodes.runtime.listeners import Peer

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from fakekube.base.golang.strconv import go_quote
-from fakekube.nodes.images.programs import Answer, Request, flags, listen_http, tls_context, wait
+from fakekube.nodes.images.programs import flags, wait
+from fakekube.nodes.images.servers import Answer, Request, listen_http, tls_context
 from fakekube.nodes.runtime.program import Command, Program
 
 Review = Mapping[str, Any]

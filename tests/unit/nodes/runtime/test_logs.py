@@ -50,6 +50,16 @@ def test_log_options(options: dict[str, Any], text: bytes) -> None:
     assert read(log_of(b"a", b"!b", b"c", b"d"), **options) == text
 
 
+@pytest.mark.parametrize("parts", [(b"x" * 40_000 + b"\n",), (b"x" * 30_000, b"x" * 10_000 + b"\n")])
+def test_a_long_line_is_kept_in_pieces_and_has_one_time(parts: tuple[bytes, ...]) -> None:
+    log = ContainerLog()
+    for part in parts:
+        log.write(part, START)
+    assert [len(line.text) for line in log.read_lines()[0]] == [16_384, 16_384, 7_233]
+    expected = b"2026-01-01T00:00:00.000000000Z " + b"x" * 40_000 + b"\n"
+    assert read(log, timestamps=True) == read(log, timestamps=True, stream="Stdout") == expected
+
+
 def test_incomplete_last_line_is_shown_after_the_container_ended() -> None:
     log = log_of(b"a")
     log.write(b"no end", START)
