@@ -37,10 +37,6 @@ class Line(NamedTuple):
     """The text with its line end, unless another piece of the line follows."""
 
 
-def _stamp(time: datetime) -> bytes:
-    return time.strftime("%Y-%m-%dT%H:%M:%S.%f000Z ").encode()
-
-
 class ContainerLog:
     """The log of one run of a container. Every method may be called from any thread."""
 
@@ -137,7 +133,9 @@ def _print_lines(lines: Iterable[Line], *, timestamps: bool, is_start: bool) -> 
         return b"".join(line.text for line in lines)
     parts: list[bytes] = []
     for line in lines:
-        parts += (_stamp(line.time), line.text) if is_start else (line.text,)
+        if is_start:
+            parts.append(line.time.strftime("%Y-%m-%dT%H:%M:%S.%f000Z ").encode())
+        parts.append(line.text)
         is_start = line.text.endswith(b"\n")
     return b"".join(parts)
 

@@ -143,9 +143,9 @@ async def _tail(program: Program) -> int:
             await _write_name(program, name, is_first=number == 0)
         number += 1
         if "c" in flags:
-            await program.stdout.write(_last(await source.read_all(), count, from_start=from_start))
+            await program.stdout.write(_take_last(await source.read_all(), count, from_start=from_start))
         else:
-            await program.stdout.write(b"".join(_last(await collect(source.lines()), count, from_start=from_start)))
+            await program.stdout.write(b"".join(_take_last(await collect(source.lines()), count, from_start=from_start)))
         while "f" in flags or "F" in flags:
             while part := await source.read():
                 await program.stdout.write(part)
@@ -156,7 +156,7 @@ async def _tail(program: Program) -> int:
 _Items = TypeVar("_Items", bytes, list[bytes])
 
 
-def _last(items: _Items, count: int, *, from_start: bool) -> _Items:
+def _take_last(items: _Items, count: int, *, from_start: bool) -> _Items:
     """Returns so many of the last items, or with `from_start` those from this one on, counted from 1."""
     return items[max(count - 1, 0) if from_start else max(len(items) - count, 0) :]
 
