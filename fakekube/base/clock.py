@@ -193,8 +193,7 @@ class Clock:
         return self.now() - before
 
     def scale(self, factor: float) -> None:
-        """Sets the speed of the clock relative to real time, while it is not held. Raises ValueError unless it is
-        positive."""
+        """Sets the speed of the clock relative to real time, while it is not held. Raises ValueError unless it is positive."""
         if not 0.0 < factor < float("inf"):
             raise ValueError("a clock runs at a positive factor")
         with self._moving:
@@ -307,8 +306,7 @@ class Clock:
     # ------------------------------------------------------------ subscriptions
 
     def before_advance(self, callback: Callable[[], None]) -> None:
-        """Calls `callback` before every `advance`, in the thread that advances, so that pending work is done before
-        time moves.
+        """Calls `callback` before every `advance`, in the thread that advances, so that pending work is done before time moves.
 
         It is removed when the clock is closed.
         """

@@ -85,8 +85,7 @@ class TestCase(ClusterMixin, unittest.TestCase):
 
 
 class IsolatedAsyncioTestCase(ClusterMixin, unittest.IsolatedAsyncioTestCase):
-    """A test case with coroutines as tests, which have `self.cluster` and `self.aio`; see `ClusterMixin` and
-    `Cluster.aio`."""
+    """A test case with coroutines as tests, which have `self.cluster` and `self.aio`; see `ClusterMixin` and `Cluster.aio`."""
 
     @property
     def aio(self) -> AsyncCluster:

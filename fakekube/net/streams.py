@@ -186,8 +186,7 @@ def frames_of(stream: Stream, clock: Clock, others: Iterable[Source] = ()) -> It
 
 
 class BrokenStreamError(Exception):
-    """A body ends with an error: raised by its iterator, or by `take`; the server closes the connection without
-    further data."""
+    """A body ends with an error: raised by its iterator, or by `take`; the server closes the connection without further data."""
 
 
 class TruncatedStreamError(BrokenStreamError):

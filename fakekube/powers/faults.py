@@ -122,9 +122,8 @@ class FaultSelector:
         return self.arm("error_event", code=code, reason=reason, message=message, **often)
 
     def bookmarks(self, when: str, **often: Any) -> Fault:
-        """Changes when a watch gets bookmarks: "never" (except the one that ends the initial events), "often" (after every batch
-        of changes),
-        "at end", or one additional bookmark "now"."""
+        """Changes when a watch gets bookmarks: "never" (except the one that ends the initial events), "often" (after every
+        batch of changes), "at end", or one additional bookmark "now"."""
         return self.arm("bookmarks", when=when, **often)
 
     def intercept(self, function: Callable[[Exchange], tuple[int, Any] | None], **often: Any) -> Fault:

@@ -160,9 +160,7 @@ def immutable(path: str, value: Any) -> FieldError:
 
 
 def not_supported(path: str, value: Any, supported: Iterable[str], *, plain: bool = False) -> FieldError:
-    """Returns an error that lists `supported` in the given order (the real server sorts sets, and keeps the order of
-    lists).
-    """
+    """Returns an error that lists `supported` in the given order (the real server sorts sets, and keeps the order of lists)."""
     values = ", ".join(go_quote(item) for item in supported)
     return FieldError(FieldErrorType.NOT_SUPPORTED, path, value, f"supported values: {values}" if values else "", plain)
 
@@ -211,8 +209,6 @@ def limit_text(errors: Sequence[FieldError]) -> Sequence[FieldError]:
 
 
 def aggregate(errors: Sequence[FieldError]) -> str:
-    """Returns the message of several errors: a single one as it is, several in brackets, each text once
-    (utilerrors.Aggregate).
-    """
+    """Returns the message of several errors: a single one as it is, several in brackets, each text once (utilerrors.Aggregate)."""
     messages = list(dict.fromkeys(error.message for error in errors))
     return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"

@@ -54,9 +54,7 @@ class FieldSelector:
         return True
 
     def exact(self, field: str) -> str | None:
-        """Returns the value that the field must have, if a requirement demands one (the first one if there are
-        several).
-        """
+        """Returns the value that the field must have, if a requirement demands one (the first one if there are several)."""
         for one in self.requirements:
             if one.field == field and one.operator == "=":
                 return one.value

@@ -49,9 +49,7 @@ def validate_data_keys(keys: Iterable[str], field: str) -> list[FieldError]:
 
 
 def validate_immutable(obj: Object, old: Object, fields: Mapping[str, Any]) -> list[FieldError]:
-    """Validates that an immutable object keeps its immutable flag and these fields (each with its value if it is
-    absent).
-    """
+    """Validates that an immutable object keeps its immutable flag and these fields (each with its value if it is absent)."""
     text = "field is immutable when `immutable` is set"
     changed = [] if obj.get("immutable") else ["immutable"]
     changed += [field for field, absent in fields.items() if obj.get(field, absent) != old.get(field, absent)]

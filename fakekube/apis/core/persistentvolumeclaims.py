@@ -133,9 +133,7 @@ def _normalize_data_sources(context: WriteContext, spec: Object, old_spec: Objec
 
 
 def _is_classic(source: Mapping[str, Any] | None) -> bool:
-    """Reports whether the source is a claim or a snapshot, which dataSource supports without the feature
-    AnyVolumeDataSource.
-    """
+    """Reports whether the source is a claim or a snapshot, which dataSource supports without the feature AnyVolumeDataSource."""
     return source is not None and (source.get("kind"), source.get("apiGroup") or "") in (CLAIMS, _SNAPSHOTS)
 
 

@@ -341,9 +341,7 @@ def descending(target: str, path: str) -> list[FieldError]:
 
 
 def non_reserved(target: str, path: str) -> list[FieldError]:
-    """Validates a relative path that does not start with a name that the kubelet reserves
-    (ValidateLocalNonReservedPath).
-    """
+    """Validates a relative path that does not start with a name that the kubelet reserves (ValidateLocalNonReservedPath)."""
     errors = descending(target, path)
     if target.startswith("..") and not target.startswith("../"):
         errors.append(invalid(path, target, names.STARTS_WITH_DOTS))

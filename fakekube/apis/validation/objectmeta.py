@@ -251,9 +251,7 @@ def standard_finalizer_errors(name: str, path: str) -> list[FieldError]:
 
 
 def standard_finalizer_warnings(name: str, path: str) -> list[str]:
-    """Returns the warnings about a finalizer of a custom resource that has no domain (validateKubeFinalizerName
-    there).
-    """
+    """Returns the warnings about a finalizer of a custom resource that has no domain (validateKubeFinalizerName there)."""
     warnings = [f"{path}: {go_quote(name)}: {text}" for text in names.label_key(name)]
     if "/" not in name and name not in _STANDARD_FINALIZERS:
         including = " including a path (/)" if "." in name else ""

@@ -116,9 +116,7 @@ def has_valid_ca_bundle(spec: Mapping[str, Any]) -> bool:
 
 
 def has_usable_ca_bundle(spec: Mapping[str, Any]) -> bool:
-    """Reports whether a client of the conversion webhook can be made: the CA bundle is valid, or blank (which counts
-    as none).
-    """
+    """Reports whether a client of the conversion webhook can be made: the CA bundle is valid, or blank (which counts as none)."""
     return not b64decode(_bundle(spec)).strip() or has_valid_ca_bundle(spec)
 
 

@@ -119,8 +119,7 @@ class Plugin:
 
     @classmethod
     def from_configuration(cls, configuration: Any) -> Plugin:
-        """Returns the plugin with its part of the configuration file (None: not configured). Raises
-        ConfigurationError."""
+        """Returns the plugin with its part of the configuration file (None: not configured). Raises ConfigurationError."""
         return cls()
 
     def admit(self, attributes: Attributes) -> None:

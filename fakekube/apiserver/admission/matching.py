@@ -265,8 +265,7 @@ def _labels(obj: Mapping[str, Any]) -> Mapping[str, str] | None:
 
 
 def _namespace_labels(attributes: Attributes) -> Mapping[str, str] | None:
-    """Returns the labels of the request's namespace; for a written Namespace, its new labels. Raises StatusError
-    404."""
+    """Returns the labels of the request's namespace; for a written Namespace, its new labels. Raises StatusError 404."""
     written = attributes.operation in (Operation.CREATE, Operation.UPDATE) and not attributes.subresource
     if written and _is_namespace(attributes.resource) and attributes.object is not None:
         return _labels(attributes.object)
@@ -364,8 +363,7 @@ class Criteria:
         return any(self._object.matches(_labels(obj)) for obj in candidates if obj is not None)
 
     def _resource(self, rules: Sequence[_Rule], attributes: Attributes) -> Resource | None:
-        """Returns the version that a rule matches: that of the request first, then equivalent ones, in the order of
-        the rules."""
+        """Returns the version that a rule matches: that of the request first, then equivalent ones, in the order of the rules."""
         resource = attributes.resource
         if any(rule.matches(attributes, resource) for rule in rules):
             return resource

@@ -159,8 +159,7 @@ def common_name(pem: str) -> str:
 
 @lru_cache(_KEPT)
 def user_of_certificate(pem: str) -> User | None:
-    """Returns the user of a certificate: name from the common name, groups from the organizations; None without a
-    common name.
+    """Returns the user of a certificate: name from the common name, groups from the organizations; None without a common name.
 
     Raises BadCredentialsError for invalid uids.
     """

@@ -26,8 +26,7 @@ ADMIN: Final = User("admin", "admin", (SYSTEM_PRIVILEGED_GROUP, AUTHENTICATED))
 
 
 def with_authenticated(user: User) -> User:
-    """Returns the user with the group system:authenticated added, unless it has that group or
-    system:unauthenticated."""
+    """Returns the user with the group system:authenticated added, unless it has that group or system:unauthenticated."""
     if user.name == ANONYMOUS.name or AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups:
         return user
     return User(user.name, user.uid, (*user.groups, AUTHENTICATED), user.extra)

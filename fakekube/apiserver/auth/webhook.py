@@ -122,8 +122,7 @@ class WebhookAuthorizer:
             self._kept[key] = (self._clock.monotonic() + ttl, decision)
 
     def _matches(self, spec: Mapping[str, Any]) -> bool:
-        """Reports whether all match conditions are true. Raises MatchConditionError if none is false and one
-        fails."""
+        """Reports whether all match conditions are true. Raises MatchConditionError if none is false and one fails."""
         problems: list[str] = []
         for source, condition in self._conditions:
             value: Any

@@ -39,8 +39,7 @@ class User:
 
 
 class Query:
-    """The parameters of a query string: keys in the order of their first appearance, each with all its
-    values.
+    """The parameters of a query string: keys in the order of their first appearance, each with all its values.
 
     `raw` is what was sent. `error` is the first thing Go's url.ParseQuery would complain of ("" if nothing): the real server
     ignores it.

@@ -1,5 +1,4 @@
-"""The WSGI application: passes a request through the filters, in the order of the real server, and writes its
-response.
+"""The WSGI application: passes a request through the filters, in the order of the real server, and writes its response.
 
     audit id → panic recovery → request info → cache control → timeout → warnings → authentication
     → impersonation → authorization → routes
@@ -82,8 +81,7 @@ class Observation(Protocol):
         """
 
     def note_response(self, response: Response) -> None:
-        """Called with the response, whose body may be changed. Raises BrokenStreamError to drop the connection
-        instead."""
+        """Called with the response, whose body may be changed. Raises BrokenStreamError to drop the connection instead."""
 
     def note_drop(self) -> None:
         """Called when the connection is dropped before a response."""
@@ -288,8 +286,7 @@ class Application:
             return self._perform(request, environ, exchange)
 
     def _perform(self, request: Request, environ: Environment, exchange: _Exchange) -> Response:
-        """Returns the response of this server, or of the aggregated API server that serves the path. Raises
-        StatusError."""
+        """Returns the response of this server, or of the aggregated API server that serves the path. Raises StatusError."""
         elsewhere = self._proxy_aggregated(request, environ, exchange) if self._aggregator.remotes else None
         return elsewhere or self._route(request)
 

@@ -78,8 +78,7 @@ def write_event(audit: AuditContext, info: RequestInfo, annotations: Mapping[str
 
 
 def _object_of(response: Response, body: bytes, *, wanted: bool) -> Any:
-    """Decodes the object of a response; None if it has none, or the audit level does not need it. A Status is always
-    decoded."""
+    """Decodes the object of a response; None if it has none, or the audit level does not need it. A Status is always decoded."""
     if not body or response.status == _NOT_ACCEPTABLE or not (wanted or response.status >= 400 or len(body) < _SMALL):
         return None
     media_type = next((value for name, value in response.headers if name.lower() == "content-type"), "").partition(";")[0]

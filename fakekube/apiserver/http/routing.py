@@ -137,8 +137,7 @@ _EMPTY_BODIES_NEED_A_TYPE_SINCE = 34
 
 
 def _well_formed(info: RequestInfo) -> bool:
-    """Reports whether the path has one leading slash, and a group where one is required. RequestInfo is more
-    lenient."""
+    """Reports whether the path has one leading slash, and a group where one is required. RequestInfo is more lenient."""
     return info.path.startswith("/api/") if info.api_prefix == "api" else info.path.startswith("/apis/") and info.group != ""
 
 

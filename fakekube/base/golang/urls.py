@@ -83,9 +83,7 @@ def parse_url(text: str) -> Url:
 
 
 def parse_request_uri(text: str) -> Url:
-    """Parses the target of a request: an absolute URL or a path. `#` starts no fragment. Raises ValueError with Go's
-    message.
-    """
+    """Parses the target of a request: an absolute URL or a path. `#` starts no fragment. Raises ValueError with Go's message."""
     return _parse_url(text, request=True)
 
 

@@ -210,8 +210,7 @@ class Stages:
         self._changed = changed
 
     def load(self, *sources: Source) -> list[str]:
-        """Adds stages: files, folders, YAML text or objects; stages of the same name are replaced. Returns their
-        names.
+        """Adds stages: files, folders, YAML text or objects; stages of the same name are replaced. Returns their names.
 
         Raises ManifestError for an invalid manifest, and StageError, a ValueError, for an invalid or unsupported
         stage.

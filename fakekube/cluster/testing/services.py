@@ -85,8 +85,7 @@ class ForwardedServices:
         return {f"{namespace}/{name}": address for (namespace, name), address in self._forwards.items()}
 
     def certificate(self, service: str) -> ServingCertificate:
-        """Issues a certificate of the cluster's CA for a Service, valid for `name.namespace.svc`, localhost and
-        127.0.0.1.
+        """Issues a certificate of the cluster's CA for a Service, valid for `name.namespace.svc`, localhost and 127.0.0.1.
 
         Webhooks of forwarded Services without a caBundle are verified with this CA.
 

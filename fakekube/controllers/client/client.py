@@ -238,8 +238,7 @@ class Client:
         return found
 
     def path(self, resource: RESTMapping, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
-        """Returns the path of a collection or of an object in it; `namespace` is ignored for cluster-scoped
-        resources."""
+        """Returns the path of a collection or of an object in it; `namespace` is ignored for cluster-scoped resources."""
         return "/".join(part for part in (collection_path(resource, namespace), quote(name), subresource) if part)
 
     @property

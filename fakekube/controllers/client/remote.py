@@ -66,8 +66,7 @@ class RemoteClient:
 
     @classmethod
     def of_kubeconfig(cls, path: Path, context: str = "") -> RemoteClient:
-        """Returns the client of a context of a kubeconfig file, by default of the current one. Raises
-        KubeconfigError."""
+        """Returns the client of a context of a kubeconfig file, by default of the current one. Raises KubeconfigError."""
         chosen = read_context(path, context)
         return cls(chosen.cluster, chosen.user, path.parent)
 

@@ -1,5 +1,4 @@
-"""Validation of the security contexts of pods and containers, their profiles, and the fields that each operating
-system lacks.
+"""Validation of the security contexts of pods and containers, their profiles, and the fields that each operating system lacks.
 
 Specified by: pkg/apis/core/validation/validation.go.
 """

@@ -141,9 +141,7 @@ def _all_may_restart(spec: Part) -> bool:
 
 
 def _should_restart(container: Part, spec: Part, exit_code: int) -> bool:
-    """Reports whether the rules or the policy of the container, or the policy of the pod, restart it
-    (ContainerShouldRestart).
-    """
+    """Reports whether the rules or the policy of the container, or the policy of the pod, restart it (ContainerShouldRestart)."""
     for rule in container.get("restartPolicyRules") or ():
         codes = rule.get("exitCodes")
         if codes is not None:

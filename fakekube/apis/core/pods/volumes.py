@@ -422,9 +422,7 @@ def _validate_key_to_path(item: Part, path: str) -> list[FieldError]:
 
 
 def _validate_downward_file(item: Part, path: str) -> list[FieldError]:
-    """Validates the mapping of a field of the pod, or a resource of a container, to a file
-    (validateDownwardAPIVolumeFile).
-    """
+    """Validates the mapping of a field of the pod, or a resource of a container, to a file (validateDownwardAPIVolumeFile)."""
     target = item.get("path", "")
     errors = [] if target else [required(f"{path}.path")]
     errors += non_reserved(target, f"{path}.path")

@@ -134,9 +134,7 @@ class Allocation:
         )
 
     def _trim_for_single_stack(self) -> list[FieldError]:
-        """Drops the second address and family for the policy SingleStack; returns an error if another policy lost
-        them.
-        """
+        """Drops the second address and family for the policy SingleStack; returns an error if another policy lost them."""
         spec, old = self._spec, self._old
         errors: list[FieldError] = []
         for field, what in (("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")):
@@ -249,9 +247,7 @@ class Allocation:
             self._allocate_health_check_port()
 
     def _allocate_node_port(self, index: int, item: Object, by_port: dict[int, int], requested: Mapping[int, int]) -> None:
-        """Allocates a node port; the same port of two protocols gets the same node port, unless the client requests
-        two.
-        """
+        """Allocates a node port; the same port of two protocols gets the same node port, unless the client requests two."""
         number, path = item.get("port", 0), f"spec.ports[{index}].nodePort"
         held = by_port.get(number)
         if held is None:

@@ -46,9 +46,7 @@ def node_ports(spec: Object) -> list[int]:
 
 
 def drop_type_dependent_fields(obj: Object, old: Object) -> None:
-    """Clears fields after a change of type which the server set and the client did not change
-    (dropTypeDependentFields).
-    """
+    """Clears fields after a change of type which the server set and the client did not change (dropTypeDependentFields)."""
     new_spec, old_spec = obj["spec"], old["spec"]
     if needs_cluster_ip(old_spec) and not needs_cluster_ip(new_spec):
         if is_same_field(new_spec, old_spec, "clusterIP") and is_same_field(new_spec, old_spec, "clusterIPs"):
