@@ -22,6 +22,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from fakekube.apimachinery import data
+from fakekube.base.golang.strings import aggregate_errors
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.schema.builtin import Builtins
@@ -149,7 +150,7 @@ class FeatureGates:
                     self._enabled.setdefault(name, value_of_stage)
         errors = errors or list(self._validate_dependencies())
         if errors:
-            raise FeatureGateError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+            raise FeatureGateError(aggregate_errors(errors))
 
     def _validate_dependencies(self) -> Iterator[str]:
         for name, history in self._of_minor.items():

@@ -21,6 +21,7 @@ from fakekube.apimachinery.schema.trees import are_equal
 from fakekube.apis.validation.objectmeta import condition, has_condition, with_condition
 from fakekube.apis.validation.webhooks import has_valid_ca_bundle
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.strings import aggregate_errors
 from fakekube.base.golang.urls import parse_request_uri
 from fakekube.base.objects import Object, Part, StoredObject
 
@@ -193,7 +194,7 @@ def _calculate_names(obj: Object, others: Iterable[Object]) -> tuple[dict[str, A
         names, own = _as_list(wanted.get(field)), _as_list(accepted.get(field))
         conflicts = [name for name in names if name not in own and (space, name) in used]
         if conflicts:
-            reason, message = conflict, _already_in_use(conflicts)
+            reason, message = conflict, aggregate_errors(f'"{name}" is already in use' for name in conflicts)
         elif wanted.get(field):
             accepted[field] = wanted[field]
         else:
@@ -207,11 +208,6 @@ def _calculate_names(obj: Object, others: Iterable[Object]) -> tuple[dict[str, A
 
 def _as_list(names: str | list[str] | None) -> list[str]:
     return [names] if isinstance(names, str) else names or []
-
-
-def _already_in_use(names: list[str]) -> str:
-    texts = [f'"{name}" is already in use' for name in names]
-    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 def names_of(obj: Object) -> set[tuple[str, str]]:

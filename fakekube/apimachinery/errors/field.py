@@ -17,6 +17,7 @@ from math import inf
 from typing import Any, Final
 
 from fakekube.base.golang.strconv import go_float, go_json, go_quote
+from fakekube.base.golang.strings import aggregate_errors
 
 
 class FieldErrorType(Enum):
@@ -209,6 +210,5 @@ def limit_text(errors: Sequence[FieldError]) -> Sequence[FieldError]:
 
 
 def aggregate(errors: Sequence[FieldError]) -> str:
-    """Returns the message of several errors: a single one as it is, several in brackets, each text once (utilerrors.Aggregate)."""
-    messages = list(dict.fromkeys(error.message for error in errors))
-    return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
+    """Returns the message of several errors (ErrorList.ToAggregate)."""
+    return aggregate_errors(error.message for error in errors)

@@ -33,6 +33,7 @@ from fakekube.apimachinery.cel.values import ABSENT
 from fakekube.apimachinery.cel.views import wrap_untyped
 from fakekube.apis.well_known import service_account_groups, service_account_username
 from fakekube.apiserver.admission.matching import namespace_of
+from fakekube.base.golang.strings import aggregate_errors
 
 if TYPE_CHECKING:
     from fakekube.apis.rest.resource import GVK, Resource
@@ -468,5 +469,4 @@ class MatchConditions:
     def _handle_errors(self, errors: Sequence[str]) -> bool:
         if not self._fails:
             return False
-        told = list(dict.fromkeys(errors))
-        raise MatchConditionError(told[0] if len(told) == 1 else f"[{', '.join(told)}]")
+        raise MatchConditionError(aggregate_errors(errors))

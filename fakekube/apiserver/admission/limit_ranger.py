@@ -13,6 +13,7 @@ from fakekube.apis.core.pods.resources import Amounts, amounts, pod_limits, pod_
 from fakekube.apis.validation.resource_lists import MAX_MILLI_VALUE, quantity
 from fakekube.apiserver.admission.chain import UPDATE, Attributes, Operation, Plugin, forbidden
 from fakekube.apiserver.admission.storage import CLAIMS
+from fakekube.base.golang.strings import aggregate_errors
 from fakekube.base.objects import Object
 
 PODS = ("", "pods")
@@ -43,10 +44,9 @@ class LimitRanger(Plugin):
             return
         check = _validate_pod if attributes.resource.plural == "pods" else _validate_claim
         for limit_range in _limit_ranges(attributes):
-            problems = list(dict.fromkeys(check(obj, limit_range["spec"].get("limits") or ())))
-            if problems:
-                text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
-                raise forbidden(attributes, text)
+            problem = aggregate_errors(check(obj, limit_range["spec"].get("limits") or ()))
+            if problem:
+                raise forbidden(attributes, problem)
 
 
 def _supports_limit(attributes: Attributes) -> bool:

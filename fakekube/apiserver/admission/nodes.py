@@ -33,6 +33,7 @@ from fakekube.apis.well_known import (
 )
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.strings import aggregate_errors
 from fakekube.base.objects import Object, Part
 
 _NOT_READY_TAINT = {"key": TAINT_NODE_NOT_READY, "effect": TAINT_EFFECT_NO_SCHEDULE}
@@ -345,8 +346,7 @@ def _check_audience(attributes: Attributes, request: Mapping[str, Any], pod: Obj
     if _finds_audience(attributes, pod, audience, problems):
         return
     if problems:
-        text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
-        raise forbidden(attributes, f"error validating audience {go_quote(audience)}: {text}")
+        raise forbidden(attributes, f"error validating audience {go_quote(audience)}: {aggregate_errors(problems)}")
     asked = {
         "verb": "request-serviceaccounts-token-audience",
         "namespace": attributes.namespace,

@@ -28,6 +28,7 @@ from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, fo
 from fakekube.apiserver.options import ConfigurationError
 from fakekube.base.golang.json_reader import JSONError, parse
 from fakekube.base.golang.strconv import go_quote, json_kind, unmarshal_error
+from fakekube.base.golang.strings import aggregate_errors
 from fakekube.base.objects import Object
 
 PODS = ("", "pods")
@@ -66,7 +67,7 @@ class AlwaysPullImages(PodPlugin):
             if policy != "Always"
         ]
         if errors:
-            raise status.generic(500, "", errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+            raise status.generic(500, "", aggregate_errors(errors))
 
 
 def _adds_no_image(attributes: Attributes) -> bool:
@@ -196,8 +197,7 @@ class EventRateLimit(Plugin):
         with self._lock:
             problems = [problem for limit in self._limits if (problem := limit.accept(attributes))]
         if problems:
-            told = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
-            raise StatusError(429, "TooManyRequests", f"Too many requests: {told}")
+            raise StatusError(429, "TooManyRequests", f"Too many requests: {aggregate_errors(problems)}")
 
 
 def _errors(limit: Mapping[str, Any], path: str) -> list[FieldError]:

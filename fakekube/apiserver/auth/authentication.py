@@ -34,6 +34,7 @@ from fakekube.apiserver.auth.identities import (
 )
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
+from fakekube.base.golang.strings import aggregate_errors
 
 #: The default static tokens of a server that only this machine can reach. The reference server has them, too.
 DEFAULT_TOKENS: Final[Mapping[str, User]] = {"admin-token": ADMIN, "user-token": User("alice", "alice", ("team-a",))}
@@ -143,7 +144,7 @@ class Authenticator:
                 continue
             if found is not None:
                 return found
-        raise BadCredentialsError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+        raise BadCredentialsError(aggregate_errors(problems))
 
     def authenticate_bearer(self, token: str, audiences: Sequence[str] = ()) -> AuthenticatedToken | None:
         """Returns the user of a request with only `Authorization: Bearer …`; None if it has no token.

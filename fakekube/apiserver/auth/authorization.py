@@ -22,6 +22,7 @@ from fakekube.apis.rest.cluster_access import Decision
 from fakekube.apis.well_known import SYSTEM_PRIVILEGED_GROUP
 from fakekube.apiserver.endpoints.request import RequestInfo, User
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.strings import aggregate_errors
 from fakekube.net.streams import Source, subscribe_weakly
 
 _NAMES_AUTHORIZERS: Final = 37
@@ -189,12 +190,6 @@ class UnionAuthorizer:
             any(one.incomplete for one in found),
             aggregate_errors([one.problem for one in found if one.problem]),
         )
-
-
-def aggregate_errors(problems: Sequence[str]) -> str:
-    """Returns several errors as one text."""
-    texts = list(dict.fromkeys(problems))
-    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
 
 
 # ---------------------------------------------------------------- requests

@@ -20,9 +20,10 @@ from fakekube.apimachinery.errors import status
 from fakekube.apis.rbac import unsupported_role_kind
 from fakekube.apis.rest.cluster_access import Decision
 from fakekube.apis.well_known import service_account_username
-from fakekube.apiserver.auth.authorization import Attributes, Observed, ResolvedRules, Rule, aggregate_errors, path_matches
+from fakekube.apiserver.auth.authorization import Attributes, Observed, ResolvedRules, Rule, path_matches
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.strings import aggregate_errors
 
 __all__ = ["BUCKETS", "RBAC", "RBACAuthorizer", "Rule", "rule_allows"]
 

@@ -26,6 +26,7 @@ from fakekube.apiserver.auth.identities import AuthenticatedToken, BadCredential
 from fakekube.apiserver.auth.jose import InvalidSignatureError, MalformedTokenError
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
+from fakekube.base.golang.strings import aggregate_errors
 
 if TYPE_CHECKING:
     from fakekube.apiserver.auth.jose import PrivateKey, PublicKey
@@ -112,8 +113,7 @@ class Signer:
                 problems.append(str(problem))
             else:
                 return parsed.claims
-        texts = list(dict.fromkeys(problems))
-        raise InvalidSignatureError(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
+        raise InvalidSignatureError(aggregate_errors(problems))
 
     def key_set(self) -> dict[str, Any]:
         """Returns the public keys as a JSON Web Key Set."""

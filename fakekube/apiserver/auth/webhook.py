@@ -22,10 +22,11 @@ from fakekube.apimachinery.cel.errors import CostLimitExceeded, EvaluationError
 from fakekube.apimachinery.cel.views import wrap_untyped
 from fakekube.apimachinery.data import AUTHORIZATION
 from fakekube.apis.rest.cluster_access import CallError, Decision
-from fakekube.apiserver.auth.authorization import NO_OPINION, Attributes, ResolvedRules, aggregate_errors
+from fakekube.apiserver.auth.authorization import NO_OPINION, Attributes, ResolvedRules
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
 from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.strings import aggregate_errors
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.cel.evaluation import Program

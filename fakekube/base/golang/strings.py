@@ -1,4 +1,4 @@
-"""Strings that may contain invalid UTF-8, like Go's strings.
+"""Strings that may contain invalid UTF-8, like Go's strings, and the texts of Kubernetes' own libraries that any room prints.
 
 Bodies in Protobuf or CBOR can contain such bytes. Each of them is stored as a lone surrogate (PEP 383): Protobuf
 and CBOR encode it as the original byte, %q formats it as `\\xff`, and JSON, which has no form for it, contains
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import orjson
@@ -80,3 +80,12 @@ def label_selector_string(selector: Mapping[str, Any] | None) -> str:
     )
     parts = f"MatchLabels:map[string]string{{{labels}}},MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},"
     return f"&LabelSelector{{{parts}}}"
+
+
+def aggregate_errors(messages: Iterable[str]) -> str:
+    """Returns the message of several errors: a single one as it is, several in brackets, each text once; "" without any.
+
+    Specified by: k8s.io/apimachinery/pkg/util/errors (aggregate.Error).
+    """
+    distinct = list(dict.fromkeys(messages))
+    return f"[{', '.join(distinct)}]" if len(distinct) > 1 else "".join(distinct)

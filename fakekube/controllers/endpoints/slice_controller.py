@@ -23,6 +23,7 @@ from ipaddress import ip_address
 from typing import Any, ClassVar, Final
 
 from fakekube.apis.well_known import IS_HEADLESS_SERVICE, LABEL_SERVICE_NAME, LABEL_TOPOLOGY_ZONE
+from fakekube.base.golang.strings import aggregate_errors
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_namespace_terminating, is_pod_ready
@@ -248,8 +249,7 @@ class EndpointSliceController(ServiceReconciler):
             if one["addressType"] not in families:
                 self.client.delete(SLICES, one["metadata"]["name"], namespace=key.namespace)
         if errors:
-            message = errors[0] if len(errors) == 1 else f"[{', '.join(dict.fromkeys(errors))}]"
-            about = f"Error updating Endpoint Slices for Service {key.namespace}/{key.name}: {message}"
+            about = f"Error updating Endpoint Slices for Service {key.namespace}/{key.name}: {aggregate_errors(errors)}"
             self.recorder.event(service, "Warning", "FailedToUpdateEndpointSlices", about)
 
     # ------------------------------------------------------------ changes

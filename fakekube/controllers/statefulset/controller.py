@@ -22,6 +22,7 @@ from fakekube.apimachinery.features import Emulation
 from fakekube.apimachinery.schema.trees import in_order
 from fakekube.apis.apps.statefulsets import RECREATE
 from fakekube.apis.validation.objectmeta import set_status_condition
+from fakekube.base.golang.strings import aggregate_errors
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers import history
 from fakekube.controllers.client import ApiError
@@ -186,8 +187,7 @@ class StatefulPodControl:
             else:
                 self._record_claim(name, pod)
         if failures:
-            text = failures[0] if len(failures) == 1 else f"[{', '.join(dict.fromkeys(failures))}]"
-            raise ApiError({"code": 500, "reason": "InternalError", "message": text})
+            raise ApiError({"code": 500, "reason": "InternalError", "message": aggregate_errors(failures)})
 
     # ---- events
 

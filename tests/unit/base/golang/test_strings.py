@@ -1,4 +1,4 @@
-"""Strings with bytes that are not valid UTF-8."""
+"""Strings with bytes that are not valid UTF-8, and messages of several errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fakekube.apimachinery.codecs import json, yaml
 from fakekube.base.golang.strconv import go_quote
-from fakekube.base.golang.strings import bytes_of, json_text, readable, text_of
+from fakekube.base.golang.strings import aggregate_errors, bytes_of, json_text, readable, text_of
 
 
 @given(st.binary(max_size=20))
@@ -38,3 +38,10 @@ def test_json_text_of_invalid_utf8(value: object, text: str) -> None:
 
 def test_json_text_with_sorted_keys() -> None:
     assert json_text({"b": "\udcff", "a": 1}, sort_keys=True) == '{"a":1,"b":"\\ufffd"}'
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"), [([], ""), (["a"], "a"), (["a", "b"], "[a, b]"), (["a", "a"], "a"), (["a", "b", "a"], "[a, b]")]
+)
+def test_aggregated_errors_are_in_brackets_if_they_differ(messages: list[str], expected: str) -> None:
+    assert aggregate_errors(messages) == expected
