@@ -280,7 +280,7 @@ RECORDINGS = {
         ),
         *(
             Recording(f"v{minor}/sharding", "sharding", version=minor, flags=_gate_flag(_SHARDED), feature_gates=_SHARDED)
-            for minor in ("1.36",)
+            for minor in ("1.36", "1.37")
         ),
         Recording("compacting/lists", "lists", **_COMPACTS),
         Recording("compacting/watches", "watches", **_COMPACTS),
