@@ -41,7 +41,7 @@ def record(options: Options) -> int:
     except (KubeconfigError, ApiError, UnknownResource) as problem:
         raise UsageError(str(problem)) from None
     except OSError as error:
-        raise UsageError(f"{options.output}: {error.strerror}") from None
+        raise UsageError(f"{options.output or 'standard output'}: {error.strerror}") from None
     print(f"{recorder.changes} changes were recorded", file=sys.stderr)
     return 0
 

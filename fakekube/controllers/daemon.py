@@ -174,7 +174,7 @@ class Backoff:
 
     entries: dict[tuple[str, int, str], tuple[float, datetime]] = field(default_factory=dict)
 
-    def remaining(self, key: tuple[str, int, str], now: datetime) -> float:
+    def seconds_until_retry(self, key: tuple[str, int, str], now: datetime) -> float:
         """Returns the seconds to wait; 0 if the back-off is over."""
         wait, since = self.entries.get(key, (0.0, now))
         return wait if (now - since).total_seconds() < wait else 0.0
@@ -241,7 +241,7 @@ class Placement:
     def _retry_failed_pod(self, node: str, pod: Object, message: str) -> None:
         observed = (self.daemon_set.get("status") or {}).get("observedGeneration", 0)
         key = self.daemon_set["metadata"]["uid"], observed, node
-        wait = self.backoff.remaining(key, self.now)
+        wait = self.backoff.seconds_until_retry(key, self.now)
         if wait:
             self.retry_after.append(wait)
             return

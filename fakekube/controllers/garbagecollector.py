@@ -1,12 +1,10 @@
 """The garbage collector: deletes objects whose owners do not exist any more.
 
-The graph holds which objects depend on which, from the changes of all resources. `GarbageCollector` deletes objects, orphans
-dependents and removes finalizers through the API.
+The graph holds which objects depend on which, from the changes of all resources. It contains only objects with owner references,
+and objects that are being deleted and wait for their dependents; other owners need not be known before they are deleted.
+`GarbageCollector` deletes objects, orphans dependents and removes finalizers through the API.
 
-It is built from the changes of all resources. It contains only objects with owner references, and objects that are being deleted
-and wait for their dependents. Other owners need not be known before they are deleted.
-
-Invariant: `dependents` is the inverse of the owner references of all existing objects.
+Invariant: `Graph.dependents` is the inverse of the owner references of all existing objects.
 
 An object is processed when it gets new owner references, when one of its owners is deleted, or when it waits for its
 dependents. An owner is solid (it exists), dangling (it does not exist, or has another uid), or waiting for its dependents:
@@ -22,9 +20,9 @@ Specified by: pkg/controller/garbagecollector/{garbagecollector,operations,patch
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, auto
+from enum import Enum, StrEnum, auto
 from typing import Any, Final
 
 from fakekube.apimachinery.patch import MERGE_PATCH, STRATEGIC_MERGE_PATCH
@@ -38,7 +36,7 @@ from fakekube.controllers.reconciler import Key, Reconciler
 Reference = Mapping[str, Any]
 
 
-class Action:
+class Action(StrEnum):
     """What to do with a node: the work queue of the real controller."""
 
     DELETE = "attempt-to-delete"
@@ -55,6 +53,7 @@ class Node:
     uid: str
     references: Sequence[Reference] = ()
     being_deleted: bool = False
+    """Whether it has a deletionTimestamp."""
     deleting_dependents: bool = False
     """Whether it is being deleted in the foreground, with the finalizer foregroundDeletion."""
 
@@ -68,6 +67,7 @@ class _Dependents:
     """The dependents that block the deletion of the owner in the foreground."""
 
 
+#: What an owner without dependents has; it stays empty.
 _NONE: Final = _Dependents()
 
 
@@ -261,6 +261,7 @@ class GarbageCollector(Reconciler):
     def reconcile(self, key: Key) -> None:
         node = self._graph.node(key.name)
         if node is None:
+            self._foreign.pop(key.name, None)
             return
         if key.namespace == Action.ORPHAN:
             self._attempt_to_orphan(node)
@@ -276,6 +277,10 @@ class GarbageCollector(Reconciler):
     # ------------------------------------------------------------ attemptToDelete
 
     def _attempt_to_delete_item(self, node: Node) -> None:
+        """Deletes an object, or its references to absent owners, by the states of its owners.
+
+        Raises UnservedKind, NamespacedOwner and ApiError.
+        """
         if node.being_deleted and not node.deleting_dependents:
             return
         latest = self._get_object(node)
@@ -301,6 +306,7 @@ class GarbageCollector(Reconciler):
             self._delete_object(node, latest, _policy_of(latest))
 
     def _process_deleting_dependents(self, node: Node) -> None:
+        """Removes the finalizer of an owner if no dependent blocks it, else has those deleted."""
         blocking = self._graph.blocking_dependents(node.uid)
         if not blocking:
             self._remove_finalizer(node, DELETE_DEPENDENTS)
@@ -309,6 +315,7 @@ class GarbageCollector(Reconciler):
                 self.enqueue(Key(Action.DELETE, dependent.uid))
 
     def _classify_reference(self, reference: Reference, node: Node) -> OwnerState:
+        """Returns the state of an owner. Raises UnservedKind, NamespacedOwner and ApiError."""
         resource = self._kinds.get((reference["apiVersion"], reference["kind"]))
         if resource is None:
             raise UnservedKind
@@ -353,10 +360,16 @@ class GarbageCollector(Reconciler):
         patch = [{**reference, "blockOwnerDeletion": False} for reference in node.references if is_blocking(reference)]
         self._patch_references(node, patch, lambda reference: {**reference, "blockOwnerDeletion": False})
 
-    def _patch_references(self, node: Node, strategic: list[dict[str, Any]], change: Any) -> None:
-        """Patches owner references: with a strategic merge patch, or for custom resources with a merge patch of the list."""
+    def _patch_references(self, node: Node, strategic: list[Object], change: Callable[[Reference], Reference | None]) -> None:
+        """Patches owner references: with a strategic merge patch, or for custom resources with a merge patch of the list.
+
+        Args:
+            node: the object.
+            strategic: the items of the strategic merge patch.
+            change: returns the reference in place of one; None removes it.
+        """
         resource = self.client.resource(node.resource)
-        metadata: dict[str, Any] = {"uid": node.uid, "ownerReferences": strategic}
+        metadata: Object = {"uid": node.uid, "ownerReferences": strategic}
         media_type = STRATEGIC_MERGE_PATCH
         if resource.custom:
             latest = self._get_object(node, live=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, cast
 
+from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.core.pods.resources import Amounts, amounts
 from fakekube.apis.rest.resource import Resource
 from fakekube.apiserver.admission.resource_quota import NONE, Evaluator, evaluator_for, matches
@@ -48,7 +49,7 @@ class ResourceQuotaController(Reconciler):
 
     def _replenish_quota(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterator[Key]:
         """Yields the quotas whose usage an update or a deletion may have reduced (replenishQuota)."""
-        quotas = self.cache.list(QUOTAS, obj["metadata"].get("namespace", ""))
+        quotas = list(self.cache.list(QUOTAS, obj["metadata"].get("namespace", "")))
         plural, _, group = resource.partition(".")
         evaluator = evaluator_for(group, plural) if quotas else None
         if evaluator is None or (event_type != DELETED and not self._usage_changed(evaluator, obj, old or obj, quotas)):
@@ -86,23 +87,27 @@ class ResourceQuotaController(Reconciler):
                 continue
             self.also_watch(resource.group_resource)
             objects = self.cache.list(resource.group_resource, quota["metadata"]["namespace"])
-            usage = self._usage(quota, evaluator, objects)
-            for name in names:
-                amount = usage.get(name, NONE)
-                total[name] = total[name] + amount if name in total else amount
+            usage = self._sum_usage(quota, evaluator, objects)
+            _add_amounts(total, {name: usage.get(name, NONE) for name in names})
         return total
 
-    def _usage(self, quota: Object, evaluator: Evaluator, objects: Iterable[Object]) -> Amounts:
+    def _sum_usage(self, quota: Object, evaluator: Evaluator, objects: Iterable[Object]) -> Amounts:
+        """Returns the usage of the objects that match a quota."""
         now = self.clock.now()
         total: Amounts = {}
         for obj in objects:
             if matches(quota, evaluator, obj):
-                for name, amount in evaluator.usage(obj, now).items():
-                    total[name] = total[name] + amount if name in total else amount
+                _add_amounts(total, evaluator.usage(obj, now))
         return total
 
     def _countable_resources(self) -> Sequence[Resource]:
         return [one for one in self.client.namespaced_resources() if {"create", "list", "delete"} <= one.verbs]
+
+
+def _add_amounts(total: Amounts, more: Mapping[str, Quantity]) -> None:
+    """Adds amounts to a total, which it changes."""
+    for name, amount in more.items():
+        total[name] = total[name] + amount if name in total else amount
 
 
 def _quota_key(obj: StoredObject) -> Key:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from fakekube.apimachinery.schema.quantity import parse
+from fakekube.apimachinery.schema.quantity import parse as parse_quantity
 from fakekube.apimachinery.selectors.nodes import find_untolerated_taint, required_node_affinity
 from fakekube.apis.core.pods.resources import container_sums
 from fakekube.apis.core.pods.sysctls import normalize_name
@@ -68,14 +68,15 @@ def _rejections(pod: PodInfo, node: NodeInfo) -> Iterator[Rejection]:
         yield Rejection(f"OutOf{lacking.resource}", message)
     matches = required_node_affinity(pod.obj["spec"])
     if matches is not None and not matches(node.obj):
-        yield _predicate(NodeAffinity)
+        yield _failed_predicate(NodeAffinity)
     if NodePorts(pod.host_ports).filter(node) is not None:
-        yield _predicate(NodePorts)
+        yield _failed_predicate(NodePorts)
     if find_untolerated_taint(node.taints, pod.obj["spec"].get("tolerations") or (), (TAINT_EFFECT_NO_EXECUTE,)):
-        yield _predicate(TaintToleration)
+        yield _failed_predicate(TaintToleration)
 
 
-def _predicate(plugin: type[NodeAffinity | NodePorts | TaintToleration]) -> Rejection:
+def _failed_predicate(plugin: type[NodeAffinity | NodePorts | TaintToleration]) -> Rejection:
+    """Returns the rejection by a filter of the scheduler."""
     return Rejection(plugin.name, f"Predicate {plugin.name} failed: {plugin.refusal.reasons[0]}")
 
 
@@ -127,7 +128,7 @@ def forbid_operating_system(pod: Object) -> Rejection | None:
     return None
 
 
-def rejected_status(pod: Object, found: Rejection, now: str) -> dict[str, Any]:
+def rejected_status(pod: Object, found: Rejection, now: str) -> Object:
     """Returns the fields to set in the status of a rejected pod."""
     return {
         "observedGeneration": pod["metadata"].get("generation", 0),
@@ -142,19 +143,19 @@ def find_excess(pod: StoredObject, sandbox: Sandbox) -> str:
     """Returns the message about a limit that the programs of a pod have exceeded; "" if they have not."""
     for volume in pod["spec"].get("volumes") or ():
         limit = (volume.get("emptyDir") or {}).get("sizeLimit")
-        if limit and 0 < parse(str(limit)).value() < sandbox.volumes.count_bytes(volume["name"]):
+        if limit and 0 < parse_quantity(str(limit)).value() < sandbox.volumes.count_bytes(volume["name"]):
             return f"Usage of EmptyDir volume {go_quote(volume['name'])} exceeds the limit {go_quote(str(limit))}. "
     total = container_sums(pod["spec"], "limits").get("ephemeral-storage")
     if total is not None and total.value() < sandbox.written_bytes():
         return f"Pod ephemeral local storage usage exceeds the total limit of containers {total}. "
     for container in pod["spec"]["containers"]:
         limit = ((container.get("resources") or {}).get("limits") or {}).get("ephemeral-storage")
-        if limit and 0 < parse(str(limit)).value() < sandbox.written_bytes_of(container["name"]):
+        if limit and 0 < parse_quantity(str(limit)).value() < sandbox.written_bytes_of(container["name"]):
             return f"Container {container['name']} exceeded its local ephemeral storage limit {go_quote(str(limit))}. "
     return ""
 
 
-#: Field of a source → (resource, kind).
+#: The field of a source that names an object → its resource and kind.
 _KEYED: Final = {
     "configMapKeyRef": ("configmaps", "ConfigMap"),
     "secretKeyRef": ("secrets", "Secret"),
@@ -181,7 +182,7 @@ def _mount_errors(pod: StoredObject, cluster: ClusterAccess) -> Iterator[str]:
         for source in sources:
             for field in ("configMap", "secret"):
                 if field in source:
-                    problem = _missing(pod, field, source[field], cluster)
+                    problem = _find_missing(pod, field, source[field], cluster)
                     if problem:
                         yield describe_failed_setup(volume["name"], problem)
             if "clusterTrustBundle" in source and (problem := _missing_trust_anchors(source["clusterTrustBundle"], cluster)):
@@ -194,7 +195,7 @@ def _missing_trust_anchors(source: StoredObject, cluster: ClusterAccess) -> str:
     return trust_anchors(source, cluster)[1]
 
 
-def _missing(pod: StoredObject, field: str, source: StoredObject, cluster: ClusterAccess) -> str:
+def _find_missing(pod: StoredObject, field: str, source: StoredObject, cluster: ClusterAccess) -> str:
     """Returns what a source refers to and does not exist; "" if all exists, or is optional."""
     if source.get("optional"):
         return ""
@@ -232,7 +233,7 @@ def _creation_errors(
 ) -> Iterator[str]:
     for source in (*(container.get("envFrom") or ()), *(one.get("valueFrom") or {} for one in container.get("env") or ())):
         for field in _KEYED.keys() & source.keys():
-            problem = _missing(pod, field, source[field], cluster)
+            problem = _find_missing(pod, field, source[field], cluster)
             if problem:
                 yield problem
     for mount in container.get("volumeMounts") or ():

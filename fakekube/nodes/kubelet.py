@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Container, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from fakekube.apis.validation.objectmeta import find_condition
-from fakekube.apis.well_known import LABEL_OS_STABLE, NAMESPACE_NODE_LEASE, TERMINAL_POD_PHASES
+from fakekube.apis.well_known import KUBELET_PORT, LABEL_OS_STABLE, NAMESPACE_NODE_LEASE, TERMINAL_POD_PHASES
 from fakekube.apiserver.http.nonresource_paths import git_version
 from fakekube.base.golang.timestamps import print_micro_time
 from fakekube.base.objects import Object, StoredObject
@@ -59,22 +59,23 @@ def is_ready(node: StoredObject) -> bool:
     return found is not None and found.get("status") == "True"
 
 
-def initial_status(node: StoredObject, version: str, address: str, now: str) -> dict[str, Any]:
+def initial_status(node: StoredObject, version: str, address: str, now: str) -> Object:
     """Returns the fields to set in the status of a node when its kubelet starts."""
     status = node.get("status") or {}
     capacity = dict(status.get("capacity") or status.get("allocatable") or CAPACITY)
     info = status.get("nodeInfo") or {}
     return {
-        "addresses": _addresses(node, address),
+        "addresses": _addresses_of(node, address),
         "allocatable": dict(status.get("allocatable") or capacity),
         "capacity": capacity,
         "conditions": healthy_conditions(node, now),
-        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": KUBELET_PORT}},
         "nodeInfo": _node_info(node, version) | {name: value for name, value in info.items() if value},
     }
 
 
-def _addresses(node: StoredObject, address: str) -> list[dict[str, str]]:
+def _addresses_of(node: StoredObject, address: str) -> list[dict[str, str]]:
+    """Returns the addresses of a node: those that it has, and by default an internal one and its name."""
     known = [dict(one) for one in (node.get("status") or {}).get("addresses") or ()]
     types = {one["type"] for one in known}
     defaults = {"InternalIP": address, "Hostname": node["metadata"]["name"]}
@@ -82,6 +83,7 @@ def _addresses(node: StoredObject, address: str) -> list[dict[str, str]]:
 
 
 def _node_info(node: StoredObject, version: str) -> dict[str, str]:
+    """Returns status.nodeInfo of a node whose kubelet has this version."""
     uid = node["metadata"].get("uid", "")
     return {
         "architecture": "amd64",
@@ -125,6 +127,7 @@ def extended_resources(node: StoredObject) -> dict[str, str | None]:
     return added | {name: None for name in allocatable if "/" in name and name not in capacity}
 
 
+#: The duration of a node's lease in seconds (nodeLeaseDurationSeconds).
 LEASE_SECONDS: Final = 40
 #: Seconds between two renewals of a node's lease, and between two reports of its unchanged status.
 RENEW_EVERY: Final = 10.0
@@ -150,7 +153,9 @@ class Kubelet(StatusManager):
     def on_start(self) -> None:
         self._addresses = Addresses(seeded=bool(self.context.shared.get("seeded")))
         self._on_node: dict[str, set[Key]] = {}
+        """Node → the pods that are bound to it."""
         self._intervals: dict[str, tuple[float, float]] = {}
+        """See `_next_interval`: the present interval, and the real time at which it began."""
         self._due: dict[tuple[str, bool], float] = {}
         """Uid of a pod, and whether it is deleted → when the kubelet starts or removes it, by the pace of the cluster."""
         self._commands = Commands(self)
@@ -173,7 +178,7 @@ class Kubelet(StatusManager):
             self._hold_node_addresses(node)
             self.enqueue(Key("", node["metadata"]["name"]))
         for pod in self.cache.list("pods"):
-            for key in self._pod_changed("ADDED", pod):
+            for key in self._keys_of_pod("ADDED", pod):
                 self.enqueue(key)
 
     @staticmethod
@@ -184,7 +189,7 @@ class Kubelet(StatusManager):
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if resource == "pods":
-            return self._pod_changed(event_type, obj)
+            return self._keys_of_pod(event_type, obj)
         if resource != "nodes":  # a PodCertificateRequest
             return (Key(obj["metadata"]["namespace"], obj["spec"]["podName"]),)
         name = obj["metadata"]["name"]
@@ -196,7 +201,8 @@ class Kubelet(StatusManager):
             return (Key("", name),) if extended_resources(obj) else ()
         return (Key("", name), *self._on_node.get(name, ()))
 
-    def _pod_changed(self, event_type: str, obj: StoredObject) -> Iterable[Key]:
+    def _keys_of_pod(self, event_type: str, obj: StoredObject) -> Iterable[Key]:
+        """Takes note of a change of a pod. Returns the pods to sync."""
         metadata, node = obj["metadata"], obj["spec"].get("nodeName")
         if not node:
             return ()
@@ -261,11 +267,14 @@ class Kubelet(StatusManager):
         elif changed := extended_resources(node):
             self.patch_status("nodes", node, {"allocatable": changed})
         self._renew_lease(node)
-        self.requeue_periodically(Key("", name), self._next_renewal(name))
+        self.requeue_periodically(Key("", name), self._next_interval(name))
 
-    def _next_renewal(self, name: str) -> float:
-        """Returns the seconds until the next renewal for a node, or the next look at the storage of a pod (its uid), which
-        increase while a held clock is advanced over hours."""
+    def _next_interval(self, name: str) -> float:
+        """Returns the seconds until something periodic is done again; they increase while a held clock is advanced over hours.
+
+        Args:
+            name: a node, whose lease is renewed, or the uid of a pod, whose storage is looked at.
+        """
         real = time.monotonic()
         interval, last = self._intervals.get(name, (RENEW_EVERY, 0.0))
         seeded = bool(self.context.shared.get("seeded"))  # then real time decides nothing
@@ -275,6 +284,7 @@ class Kubelet(StatusManager):
         return interval
 
     def _is_report_due(self, node: Object) -> bool:
+        """Reports whether the unchanged status of a node is to be reported again."""
         ready = find_condition(node.get("status") or {}, "Ready") or {}
         last = ready.get("lastHeartbeatTime")
         return last is None or (self.clock.now() - parse_time(last)).total_seconds() >= REPORT_EVERY
@@ -337,10 +347,10 @@ class Kubelet(StatusManager):
         if plan is not None or exits or pod["metadata"]["uid"] in self._workers:
             self._run_with_plan(key, pod, node, plan, exits)
         elif "deletionTimestamp" in pod["metadata"]:
-            self._stop(pod)
-            self._remove(pod)
+            self._stop_at_once(pod)
+            self._delete_pod(pod)
         elif status.get("phase", "Pending") == "Pending" and (find_condition(status, "Ready") or {}).get("status") != "True":
-            self._run(pod, node)
+            self._run_at_once(pod, node)
         elif status.get("phase") == "Running" and is_of_job(pod):
             self.patch_status("pods", pod, completed_status(pod, self.client.now()))
         if pod["spec"].get("activeDeadlineSeconds") is not None:
@@ -408,7 +418,7 @@ class Kubelet(StatusManager):
         sandbox = None if runtime is None else runtime.find_sandbox(uid)
         message = "" if sandbox is None else find_excess(pod, sandbox)
         if not message:
-            self.requeue_periodically(key, self._next_renewal(uid))
+            self.requeue_periodically(key, self._next_interval(uid))
         elif (found := self._addresses_for(pod, node)) is not None:
             self.recorder.event(pod, "Warning", EVICTED, message, host=pod["spec"]["nodeName"])
             self._workers.fail(pod, found, EVICTED, message)
@@ -433,7 +443,8 @@ class Kubelet(StatusManager):
                 plan = PodPlan()
         return plan
 
-    def _run(self, pod: Object, node: Object) -> None:
+    def _run_at_once(self, pod: Object, node: Object) -> None:
+        """Writes the status of a pod without a plan whose containers run."""
         found = self._addresses_for(pod, node)
         if found is not None:
             if self._has_pace:
@@ -457,18 +468,18 @@ class Kubelet(StatusManager):
         deleted = "deletionTimestamp" in pod["metadata"]
         if (pod.get("status") or {}).get("phase") in TERMINAL_POD_PHASES and (uid not in self._workers or not deleted):
             if deleted:
-                self._remove(pod)
+                self._delete_pod(pod)
             return
         found = self._addresses_for(pod, node)
         if found is None:
             return
         waits = [self._workers.sync(pod, plan, found, exits), self._probes.sync(pod, found)]
         if deleted and self._workers.is_done(uid):
-            self._remove(pod)
+            self._delete_pod(pod)
         elif any(wait is not None for wait in waits):
             self.requeue_after(key, min(wait for wait in waits if wait is not None))
 
-    def _write_planned_status(self, pod: Object, status: dict[str, Any]) -> Object:
+    def _write_planned_status(self, pod: Object, status: Object) -> Object:
         try:
             return self.patch_status("pods", pod, status, manager="kubelet")
         finally:
@@ -496,7 +507,7 @@ class Kubelet(StatusManager):
         cidrs = tuple(spec.get("podCIDRs") or ([spec["podCIDR"]] if spec.get("podCIDR") else ()))
         return self._addresses.pod(pod["metadata"]["uid"], cidrs)
 
-    def _stop(self, pod: Object) -> None:
+    def _stop_at_once(self, pod: Object) -> None:
         """Writes the status of a deleted pod without a plan whose containers have stopped: clients see that it is unready.
 
         A pod that finalizers hold keeps its status, as with kwok.
@@ -509,10 +520,12 @@ class Kubelet(StatusManager):
             self.patch_status("pods", pod, status)
 
     def _image_of(self, name: str) -> Image | None:
+        """Returns the known image of a name; None if there is none."""
         images: Images = self.context.shared.get("images", DEFAULT)
         return images.find(name)
 
-    def _remove(self, pod: Object) -> None:
+    def _delete_pod(self, pod: Object) -> None:
+        """Deletes a pod whose containers have stopped, unless only finalizers keep it."""
         if pod["metadata"].get("deletionGracePeriodSeconds") == 0 and pod["metadata"].get("finalizers"):
             return
         metadata = pod["metadata"]
@@ -559,6 +572,7 @@ def _is_new(pod: Object) -> bool:
 
 
 def _internal_ip(node: Object) -> str | None:
+    """Returns the internal address of a node; None if it has none."""
     for one in (node.get("status") or {}).get("addresses") or ():
         if one["type"] == "InternalIP":
             return str(one["address"])

@@ -2,17 +2,16 @@
 
 `Rows` reads the recorder, the journal and the store of one cluster. Live pages and trace files get the same rows from it.
 
-Invariant: nothing here changes the cluster, and a call makes at most `MAX_ROWS` rows.
+Invariant: nothing here changes the cluster. A call makes at most `MAX_ROWS` rows, except `objects` for a larger limit.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from fakekube.base.objects import Object, group_resource
 from fakekube.controllers.client import UnknownResource
@@ -36,8 +35,10 @@ if TYPE_CHECKING:
 MAX_ROWS: Final = 5_000
 #: The maximum number of changes of one call whose changed paths are computed.
 MAX_PATHS: Final = 1_000
+#: The characters of a text in a row.
 _MAX_TEXT: Final = 300
 
+#: The columns of requests, of changes and of objects (`Table`).
 REQUESTS: Final = (
     "number", "began", "time", "ms", "verb*", "resource*", "namespace*", "name*", "path*", "actor*", "side*", "agent*", "user*",
     "own", "code", "fault*", "rev", "writes", "events", "ended*", "sent", "received", "protocol*", "why*",
@@ -53,8 +54,15 @@ OBJECTS: Final = (
     "actor*",
 )  # fmt: skip
 
-_number = attrgetter("number")
-_revision = attrgetter("revision")
+_Row = TypeVar("_Row")
+
+
+def _number_of(exchange: Exchange) -> int:
+    return exchange.number
+
+
+def _revision_of(change: Change) -> int:
+    return change.revision
 
 
 class Kind(NamedTuple):
@@ -92,11 +100,11 @@ class Rows:
     ) -> dict[str, Any]:
         """Returns the rows of requests: those after `since` and up to `until`, or with `before` the last ones before it."""
         every = self._observer.recorder.list_exchanges()
-        ordered = every if _is_sorted(every) else sorted(every, key=_number)
+        ordered = every if _is_sorted(every) else sorted(every, key=_number_of)
         oldest = ordered[0].number if ordered else self._observer.recorder.newest + 1
         if not own:
             ordered = [one for one in ordered if not one.own]
-        found, more = _part(ordered, _number, since=since, until=until, before=before, limit=limit)
+        found, more = _select_part(ordered, _number_of, since=since, until=until, before=before, limit=limit)
         table = self.request_table(found)
         return table.data(next=found[-1].number if found else since, more=more, oldest=oldest)
 
@@ -173,8 +181,8 @@ class Rows:
         oldest = revision_value(every[0].revision if every else self._backend.store.revision + 1)
         if resource or namespace is not None or name:
             every = [change for change in every if self._is_of(change, resource, namespace, name)]
-        found, more = _part(
-            every, _revision, since=since, until=until, before=before, limit=min(limit, MAX_PATHS) if with_paths else limit
+        found, more = _select_part(
+            every, _revision_of, since=since, until=until, before=before, limit=min(limit, MAX_PATHS) if with_paths else limit
         )
         data = self.change_table(found).data(
             next=revision_value(found[-1].revision if found else since), more=more, oldest=oldest
@@ -196,7 +204,7 @@ class Rows:
 
     def place(self, change: Change) -> tuple[str, str]:
         """Returns the namespace and the name of the object of a change."""
-        return _place(self.kind(change.bucket), change.key)
+        return _place_of(change.key)
 
     def actor(self, change: Change) -> tuple[str, str]:
         """Returns the actor of a change and its side; ("", "") if no request made it."""
@@ -209,7 +217,7 @@ class Rows:
         offset = self._observer.epoch
         for change in changes:
             kind, cause = self.kind(change.bucket), change.cause
-            namespace, name = _place(kind, change.key)
+            namespace, name = _place_of(change.key)
             actor, side = self.actor(change)
             info = cause.info
             table.add(
@@ -308,6 +316,7 @@ class Rows:
         return found
 
     def _writers(self) -> dict[int, str]:
+        """Returns the actors of the changes that are kept, by revision."""
         return {change.revision: self.actor(change)[0] for change in self.journal()}
 
     def _add_object(self, table: Table, bucket: str, record: Record[Document], writers: Mapping[int, str]) -> None:
@@ -317,7 +326,7 @@ class Rows:
         table.add(
             kind.kind,
             kind.resource,
-            *_place(kind, record.key),
+            *_place_of(record.key),
             metadata.get("uid", ""),
             owner,
             owners,
@@ -469,7 +478,7 @@ class Rows:
         return found
 
     def _bucket_of(self, resource: str) -> str:
-        """Raises UnknownResource."""
+        """Returns the bucket of a resource. Raises UnknownResource."""
         self.kind("pods")
         for bucket, kind in self._known.items():
             if kind.resource == resource:
@@ -501,10 +510,19 @@ class Rows:
         return self._observer.epoch + change.time
 
 
-def _part(
-    rows: Sequence[Any], key: Any, *, since: int, until: int | None, before: int | None, limit: int
-) -> tuple[Sequence[Any], bool]:
-    """Returns a part of sorted rows, and whether there are more in the direction of reading."""
+def _select_part(
+    rows: Sequence[_Row], key: Callable[[_Row], int], *, since: int, until: int | None, before: int | None, limit: int
+) -> tuple[Sequence[_Row], bool]:
+    """Returns a part of sorted rows, and whether there are more in the direction of reading.
+
+    Args:
+        rows: the rows.
+        key: returns the number by which they are sorted.
+        since: the part begins after this number.
+        until: it ends with this number, if not before.
+        before: the part has the last rows before this number.
+        limit: the maximum number of rows.
+    """
     limit = max(0, min(limit, MAX_ROWS))
     start = bisect_right(rows, since, key=key)
     if before is not None:
@@ -537,7 +555,7 @@ def _resource_text(plural: str, group: str, subresource: str = "") -> str:
     return f"{name}/{subresource}" if subresource else name
 
 
-def _place(kind: Kind, key: str) -> tuple[str, str]:
+def _place_of(key: str) -> tuple[str, str]:
     """Returns the namespace and the name in a key of the store."""
     namespace, _, name = key.rpartition("/")
     return namespace, name

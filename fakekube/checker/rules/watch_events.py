@@ -1,5 +1,8 @@
 """Rules about events and their revisions: large events, bookmarks, revisions of lists, repeated events (W9 to W11, W13), and
-revisions that clients must not compute (V1)."""
+revisions that clients must not compute (V1).
+
+Invariant: the servers of these rules send what a real server may send, except for `LargerRevisions`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from fakekube.checker.reaction import Copy, children_of, find_changed_paths, val
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.lists import require_lists
 from fakekube.checker.rules.watch_errors import CONCEPTS, expire
-from fakekube.checker.trace import excerpt, read_number
+from fakekube.checker.trace import CLOSED, excerpt, read_number
 from fakekube.checker.verdict import NotExercised, Symptom, Verdict
 from fakekube.checker.waits import SHORT, await_quiet, require_resumption
 from fakekube.checker.writes import own_objects
@@ -46,7 +49,9 @@ class LargeEvents(Rule):
     source = "kube-apiserver --max-request-bytes, escaping of encoding/json; nolar/kopf#275"
 
     reacted: bool = False
+    """Whether the client has reacted to the large object."""
     closed: Sequence[Call] = ()
+    """The watches that the client closed while a large event was sent."""
     used_before: float = 0.0
     """How many seconds of a processor the client had used before the large event."""
 
@@ -77,7 +82,7 @@ class LargeEvents(Rule):
             return [
                 one
                 for one in watches
-                if one.ended == "closed by the client"
+                if one.ended == CLOSED
                 and one.collection in carrying
                 and one.newest_delivered() >= oldest
                 and (one.end or 0.0) < max(sent, one.at) + trial.idle_limit()  # later it may be an idle timeout
@@ -133,16 +138,19 @@ def _watches_again(trial: Trial, closed: Call) -> bool:
 
 def _closes_by_itself(trial: Trial) -> bool:
     """Reports whether the client closed watches in the baseline run."""
-    return any(call.is_watch and call.ended == "closed by the client" for call in trial.baseline.trial.trace)
+    return any(call.is_watch and call.ended == CLOSED for call in trial.baseline.trial.trace)
 
 
-def _enlarge(obj: dict[str, Any]) -> None:
+def _enlarge(obj: Object) -> None:
     """Fills an annotation up to its limit with characters that JSON escapes with six bytes."""
     obj["metadata"].setdefault("annotations", {})["check.fakekube.dev/large"] = "<" * 240_000
 
 
 #: Two patches that bring a ConfigMap near its limit of 1 MiB, and its events near 6 MiB.
 _MORE = ({"check.fakekube.dev": "<" * 490_000}, {"more.check.fakekube.dev": "<" * 490_000})
+
+
+_NO_BOOKMARKS = "the client does not ask for bookmarks (allowWatchBookmarks)"
 
 
 class FrequentBookmarks(Rule):
@@ -165,16 +173,14 @@ class FrequentBookmarks(Rule):
     def provoke(self, trial: Trial) -> None:
         asking = [call for call in trial.require_watch() if call.wants_bookmarks]
         if not asking:
-            raise NotExercised("the client does not ask for bookmarks (allowWatchBookmarks)")
+            raise NotExercised(_NO_BOOKMARKS)
         trial.faults.on("watch").bookmarks("often", label="bookmarks often")
         trial.stimulate()
         trial.await_all()
         trial.advance_revisions(20)
         watches = [call for call in trial.require_watch() if call.wants_bookmarks]
         trial.faults.on("watch").bookmarks("now", label="bookmark").remove()
-        trial.await_until(
-            lambda: all(not one.is_open or (one.events[-1:] and one.events[-1].type in ("BOOKMARK", "")) for one in watches), 5.0
-        )
+        trial.await_until(lambda: all(not one.is_open or _ends_in_bookmark(one) for one in watches), 5.0)
         trial.wait(0.5)
         self.ended = [one for one in trial.end_watches() if one in watches]
 
@@ -187,7 +193,7 @@ class FrequentBookmarks(Rule):
             call
             for call in trial.trace
             if call.is_watch
-            and call.ended == "closed by the client"
+            and call.ended == CLOSED
             and (call.end or 0.0) - call.at < trial.idle_limit()  # later it may be an idle timeout
             and _ends_in_bookmark(call)
         ]
@@ -204,7 +210,7 @@ def _ends_in_bookmark(watch: Call) -> bool:
 def _require_bookmarks(baseline: Baseline) -> None:
     """Raises NotExercised if the client asks for no bookmarks."""
     if not any(call.is_watch and call.wants_bookmarks for call in baseline.trial.trace):
-        raise NotExercised("the client does not ask for bookmarks (allowWatchBookmarks)")
+        raise NotExercised(_NO_BOOKMARKS)
 
 
 class NoBookmarks(Rule):
@@ -225,7 +231,7 @@ class NoBookmarks(Rule):
 
     def provoke(self, trial: Trial) -> None:
         if not any(call.wants_bookmarks for call in trial.require_watch()):
-            raise NotExercised("the client does not ask for bookmarks (allowWatchBookmarks)")
+            raise NotExercised(_NO_BOOKMARKS)
         trial.faults.on("watch").bookmarks("never", label="no bookmarks")
         trial.stimulate()
         trial.await_all()
@@ -300,6 +306,7 @@ class RevisionOfList(WatchAfterList):
 
 
 def _revisions_of_items(listed: Call) -> set[int]:
+    """Returns the revisions of the items of a list."""
     answer = listed.answer
     items = (answer.get("items") or ()) if isinstance(answer, Mapping) else ()
     return {int(item["metadata"].get("resourceVersion", "0")) for item in items}
@@ -324,8 +331,11 @@ class SelectorsOfList(WatchAfterList):
 
     @staticmethod
     def _find_pair(baseline: Baseline) -> tuple[Call, Call]:
-        """Returns a list with a label selector, and the watch from its revision that has none. Raises NotExercised if there are
-        none. The key of a stream has the selectors, so that such lists and watches are streams of their own."""
+        """Returns a list with a label selector, and the watch from its revision that has none.
+
+        The key of a stream has the selectors, so that such lists and watches are streams of their own. Raises NotExercised if
+        there are none.
+        """
         streams = baseline.trial.trace.streams()
         listed = [call for one in streams.values() if not one.watches for call in one.lists if call.succeeded]
         watched = [call for one in streams.values() if not one.lists for call in one.watches if call.resumes]
@@ -377,7 +387,7 @@ class RepeatedAfterRelist(Rule):
     source = f"{CONCEPTS} (resourceVersion 0); nolar/kopf#42"
 
     copy: Copy
-    before: Mapping[str, tuple[str, dict[str, Any]]]
+    before: Mapping[str, tuple[str, Object]]
     """The objects of the copy and its children before they are delivered again."""
 
     def require(self, baseline: Baseline) -> None:
@@ -418,7 +428,7 @@ class RepeatedAfterRestart(RepeatedAfterRelist):
         trial.restart_client()
 
 
-def _state(trial: Trial, copy: Copy) -> dict[str, tuple[str, dict[str, Any]]]:
+def _state(trial: Trial, copy: Copy) -> dict[str, tuple[str, Object]]:
     """Returns the objects of a copy and its children, with their resources, by uid."""
     found = list(own_objects(trial, copy))
     for resource in trial.baseline.reaction.children:
@@ -446,7 +456,7 @@ def _await_unchanged(trial: Trial, copy: Copy) -> None:
 _UNCHANGED = 2.0
 
 
-def _judge_changes(trial: Trial, copy: Copy, before: Mapping[str, tuple[str, dict[str, Any]]]) -> Verdict | None:
+def _judge_changes(trial: Trial, copy: Copy, before: Mapping[str, tuple[str, Object]]) -> Verdict | None:
     """Judges whether the client changed objects after it received them again: a failure if a counter grew, else a warning.
 
     Fields that the idle client of the baseline run changes, such as heartbeats, do not count.

@@ -37,7 +37,7 @@ class BackoffRecord:
         later = [failure for failure in failures if failure > success]
         return BackoffRecord(len(later), later[0] if later else None)
 
-    def remaining(self, now: datetime) -> float:
+    def seconds_until_next_pod(self, now: datetime) -> float:
         """Returns the seconds until the next pod may be created."""
         return get_remaining_time(self.failures, self.last_failure, now)
 

@@ -408,7 +408,7 @@ class JobSync:
 
     def _create_pods(self, count: int) -> None:
         state = self.state
-        wait = 0.0 if state.limits_indexes else state.backoff.remaining(self._now)
+        wait = 0.0 if state.limits_indexes else state.backoff.seconds_until_next_pod(self._now)
         indexes: list[int | None] = [None] * count
         if wait <= 0 and state.is_indexed:
             taken = state.taken_indexes(only_replace_failed_pods(state.job))

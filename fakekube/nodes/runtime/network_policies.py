@@ -86,6 +86,7 @@ class NetworkPolicies:
         return not peers or any(self._is_peer(one, policy, pod, address) for one in peers)
 
     def _is_peer(self, peer: StoredObject, policy: StoredObject, pod: StoredObject | None, address: str) -> bool:
+        """Reports whether a peer of a rule is this pod or this address."""
         block = peer.get("ipBlock")
         if block is not None:
             return _is_in(address, block["cidr"]) and not any(_is_in(address, one) for one in block.get("except") or ())
@@ -109,6 +110,7 @@ def _has_port(rule: StoredObject, port: _Port) -> bool:
 
 
 def _is_port(wanted: StoredObject, port: _Port) -> bool:
+    """Reports whether a port of a rule, which may be a number, a range or a name, is this port."""
     if wanted.get("protocol", "TCP") != port.protocol:
         return False
     first = wanted.get("port")
@@ -125,6 +127,7 @@ def _is_port(wanted: StoredObject, port: _Port) -> bool:
 
 
 def _is_in(address: str, cidr: str) -> bool:
+    """Reports whether an address is in a range; one of another IP family is not."""
     return ipaddress.ip_address(address) in ipaddress.ip_network(cidr, strict=False)
 
 

@@ -1,6 +1,10 @@
 """The context of a command: its arguments, options, environment, descriptors, files and container.
 
 Commands are coroutines that take a `Program` and return an exit code; `commands` has them by name.
+
+Invariant: a command reaches its container only through `Host`.
+
+Specified by: getopt(3), open(2), proc(5) for /proc/self/fd.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ import errno
 import getopt
 import posixpath
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from fakekube.nodes.runtime.descriptors import Descriptor, Flags, Null, OpenFile, open_device
@@ -135,13 +139,12 @@ class Program:
     host: Host
     run_other: Callable[[Sequence[str], Program], Awaitable[int]]
     """Runs another command with the environment and descriptors of a program."""
-    shell: Any = None
-    """The shell that runs the command; None if there is none."""
-    closing: list[Descriptor] = field(default_factory=list)
     argv0: str = ""
     """The name or path by which it was called; `name` is the last part."""
     root: FileSystem | None = None
     """The files of the mount namespace that it has entered; None for those of the container."""
+    failed: bool = False
+    """Whether one of `inputs` could not be read."""
 
     @property
     def files(self) -> FileSystem:
@@ -217,9 +220,9 @@ class Program:
             known = open_device(node)
             return known if known is not None else self._own_descriptor(node, path)
         if isinstance(node, Directory):
-            raise oserror(21, path)
+            raise oserror(errno.EISDIR, path)
         if not isinstance(node, File):
-            raise oserror(6, path)
+            raise oserror(errno.ENXIO, path)
         if write and not append and not read:
             self.files.reserve(node, 0, path)
             node.data.clear()
@@ -236,7 +239,7 @@ class Program:
         number = 0 if node.name == "tty" else int(node.name.removeprefix("fd"))
         found = self.descriptors.get(number)
         if found is None:
-            raise oserror(6, path)
+            raise oserror(errno.ENXIO, path)
         return found.hold()
 
     async def inputs(self, paths: Sequence[str]) -> AsyncIterator[tuple[str, Descriptor]]:
@@ -256,9 +259,6 @@ class Program:
                 yield path, opened
             finally:
                 opened.close()
-
-    failed: bool = False
-    """Whether one of `inputs` could not be read."""
 
     async def run(self, argv: Sequence[str], **changes: Any) -> int:
         """Runs another command with the fields of this one, except `changes`. Returns the exit code."""
@@ -313,6 +313,7 @@ def option_pairs(
     return [(name.lstrip("-"), value) for name, value in found], list(operands)
 
 
+#: The units of `size`, as in busybox (suffixes).
 _UNITS = {"b": 512, "k": 1024, "K": 1024, "kB": 1000, "M": 1024**2, "MB": 1000**2, "G": 1024**3, "GB": 1000**3}
 
 

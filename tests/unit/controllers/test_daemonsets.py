@@ -164,9 +164,9 @@ def test_the_next_step_of_an_update(surge: int, unavailable: int | str, deleted:
 def test_recreation_of_failed_pods_backs_off() -> None:
     backoff, key, now, waits = Backoff(), ("u", 1, "a"), NOW, []
     for _ in range(4):
-        assert backoff.remaining(key, now) == 0.0
+        assert backoff.seconds_until_retry(key, now) == 0.0
         backoff.next(key, now)
-        waits.append(backoff.remaining(key, now))
+        waits.append(backoff.seconds_until_retry(key, now))
         now += timedelta(seconds=waits[-1])
     assert waits == [1, 2, 4, 8]
 

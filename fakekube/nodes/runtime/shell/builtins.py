@@ -61,27 +61,26 @@ class Break(Exception):
         return not self.continues
 
 
-async def _read_number(program: Program, default: int, least: int = 0) -> int:
+async def _read_number(program: Program, shell: ShellState, default: int, least: int = 0) -> int:
     """Returns the argument of a built-in command as a number, which has digits only (number). Raises Exit."""
     if not program.args:
         return default
     if not re.fullmatch(r"[0-9]{1,18}", program.args[0]) or int(program.args[0]) < least:
-        await program.shell.complain(f"{program.name}: Illegal number: {program.args[0]}", program.descriptors)
-        raise Exit(2)
+        raise Exit(await _complain(program, shell, f"Illegal number: {program.args[0]}", 2))
     return int(program.args[0])
 
 
 async def _exit(program: Program, shell: ShellState) -> int:
-    raise Exit(await _read_number(program, shell.status))
+    raise Exit(await _read_number(program, shell, shell.status))
 
 
 async def _return(program: Program, shell: ShellState) -> int:
-    raise Return(await _read_number(program, shell.status))
+    raise Return(await _read_number(program, shell, shell.status))
 
 
 async def _leave_loops(program: Program, shell: ShellState) -> int:
     """`break` and `continue`, which do nothing outside of a loop."""
-    levels = min(await _read_number(program, 1, least=1), shell.loops)
+    levels = min(await _read_number(program, shell, 1, least=1), shell.loops)
     if levels:
         raise Break(levels, continues=program.name == "continue")
     return 0
@@ -175,7 +174,7 @@ async def _set(program: Program, shell: ShellState) -> int:
 
 
 async def _shift(program: Program, shell: ShellState) -> int:
-    count = await _read_number(program, 1)
+    count = await _read_number(program, shell, 1)
     if count > len(shell.arguments):
         return 1
     del shell.arguments[:count]

@@ -350,7 +350,6 @@ class Shell(ShellState):
             env={**self.environment(), **dict(assigned)},
             cwd=self.cwd,
             descriptors=descriptors,
-            shell=self,
             failed=False,
         )
         if name in BUILTINS:

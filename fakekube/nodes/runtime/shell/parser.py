@@ -16,7 +16,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from fakekube.nodes.runtime.shell.syntax import (
     AndOr,
@@ -71,7 +71,7 @@ class WordParser(ABC):
 
     def parse_whole_word(self, *, quoted: bool) -> Word:
         """Parses the whole text as one word: as in double quotes if `quoted`. Raises ShellSyntaxError."""
-        return tuple(self.parts(lambda: self.at >= len(self.text), quoted=quoted, plain=True))
+        return tuple(self.parse_parts(lambda: self.at >= len(self.text), quoted=quoted, plain=True))
 
     def _peek(self, count: int = 1) -> str:
         return self.text[self.at : self.at + count]
@@ -89,16 +89,17 @@ class WordParser(ABC):
                 return
 
     def _is_word(self) -> bool:
+        """Reports whether the next character belongs to a word."""
         return self.at < len(self.text) and self._peek() not in " \t\r\n;&|<>()"
 
-    def _word(self) -> Word | None:
+    def _parse_word(self) -> Word | None:
         """Parses a word; returns None if the next token is not a word."""
         self._skip_blanks()
         if not self._is_word():
             return None
-        return tuple(self.parts(lambda: not self._is_word(), quoted=False))
+        return tuple(self.parse_parts(lambda: not self._is_word(), quoted=False))
 
-    def parts(self, is_end: Callable[[], bool], *, quoted: bool, plain: bool = False) -> list[Part]:
+    def parse_parts(self, is_end: Callable[[], bool], *, quoted: bool, plain: bool = False) -> list[Part]:
         """Parses the parts of a word, until `is_end()`. With `plain`, double quotes are literal."""
         found: list[Part] = []
         text: list[str] = []
@@ -111,16 +112,16 @@ class WordParser(ABC):
         while not is_end():
             one = self._peek()
             if one == "\\":
-                self._escape(found, text, flush, quoted=quoted)
+                self._parse_escape(found, text, flush, quoted=quoted)
             elif one == "'" and not quoted:
                 flush()
                 found.append(Literal(self._parse_quoted("'"), quoted=True))
             elif one == '"' and not plain:
                 flush()
                 self.at += 1
-                found += self.parts(self._at_quote, quoted=True) or [Literal("", quoted=True)]
+                found += self.parse_parts(self._at_quote, quoted=True) or [Literal("", quoted=True)]
                 self.at += 1
-            elif one in "$`" and (part := self._expansion(quoted=quoted)) is not None:
+            elif one in "$`" and (part := self._parse_expansion(quoted=quoted)) is not None:
                 flush()
                 found.append(part)
             else:
@@ -130,11 +131,13 @@ class WordParser(ABC):
         return found
 
     def _at_quote(self) -> bool:
+        """Reports whether the quote that ends a string comes next. Raises IncompleteError at the end of the text."""
         if self.at >= len(self.text):
             raise IncompleteError("unterminated quoted string")
         return self._peek() == '"'
 
-    def _escape(self, found: list[Part], text: list[str], flush: Callable[[], None], *, quoted: bool) -> None:
+    def _parse_escape(self, found: list[Part], text: list[str], flush: Callable[[], None], *, quoted: bool) -> None:
+        """Parses a backslash and the next character: adds a literal to `found`, or within quotes characters to `text`."""
         following = self.text[self.at + 1 : self.at + 2]
         self.at += 2
         if following == "\n":
@@ -154,12 +157,12 @@ class WordParser(ABC):
         self.at = end + 1
         return text
 
-    def _expansion(self, *, quoted: bool) -> Part | None:
+    def _parse_expansion(self, *, quoted: bool) -> Part | None:
         """Parses an expansion that begins with `$` or a backquote; returns None if the dollar sign is literal."""
         if self._peek() == "`":
             inner = re.sub(r"\\([\\`$])", r"\1", self._parse_quoted("`"))
             return Substitution(self.parse(inner), quoted)
-        if self._peek(3) == "$((" and (expression := self._arithmetic()) is not None:
+        if self._peek(3) == "$((" and (expression := self._parse_arithmetic()) is not None:
             return Arithmetic(type(self)(expression).parse_whole_word(quoted=True), quoted)
         if self._peek(2) == "$(":
             self.at += 2
@@ -176,7 +179,7 @@ class WordParser(ABC):
             return Parameter(following, quoted)
         return None
 
-    def _arithmetic(self) -> str | None:
+    def _parse_arithmetic(self) -> str | None:
         """Returns the expression of `$((…))`; None if it is a substitution that begins with a subshell."""
         depth, place = 0, self.at + 3
         while place < len(self.text):
@@ -212,20 +215,22 @@ class WordParser(ABC):
             self._close_brace()
             return Parameter(name[0], quoted)
         splits = {"/": "/", "//": "/", ":": ":"}.get(operator)
-        word = tuple(self.parts(lambda: self._at_brace(splits), quoted=quoted))
+        word = tuple(self.parse_parts(lambda: self._at_brace(splits), quoted=quoted))
         other: Word = ()
         if splits and self._peek() == splits:
             self.at += 1
-            other = tuple(self.parts(lambda: self._at_brace(None), quoted=quoted))
+            other = tuple(self.parse_parts(lambda: self._at_brace(None), quoted=quoted))
         self._close_brace()
         return Parameter(name[0], quoted, operator, word, other)
 
     def _at_brace(self, splits: str | None) -> bool:
+        """Reports whether a word of a parameter ends here: at the brace, or at the character that divides two words."""
         if self.at >= len(self.text):
             raise IncompleteError("unterminated substitution")
         return self._peek() == "}" or self._peek() == splits
 
     def _close_brace(self) -> None:
+        """Parses the brace that ends a parameter. Raises ShellSyntaxError."""
         if self._peek() != "}":
             raise IncompleteError("bad substitution") if self.at >= len(self.text) else ShellSyntaxError("bad substitution")
         self.at += 1
@@ -241,7 +246,7 @@ _ASSIGNMENT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
 def parse(text: str) -> Script:
     """Parses a program. Raises ShellSyntaxError, IncompleteError."""
     parser = _Parser(text)
-    script = parser.script(frozenset())
+    script = parser.parse_script(frozenset())
     parser.skip_lines()
     if parser.at < len(text):
         raise parser.syntax_error()
@@ -253,42 +258,55 @@ def parse_word(text: str, *, quoted: bool) -> Word:
     return _Parser(text).parse_whole_word(quoted=quoted)
 
 
+class _HereDocument(NamedTuple):
+    """A here-document, whose text is put into its redirection when it has been read."""
+
+    redirects: list[Redirect]
+    place: int
+    """The index of its redirection."""
+    end: str
+    """The line that ends it."""
+    is_quoted: bool
+    """Whether a part of the delimiter is quoted, so that the text is not expanded."""
+    strips_tabs: bool
+
+
 class _Parser(WordParser):
     """The parser of a program."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self._documents: list[tuple[list[Redirect], int, str, bool, bool]] = []
-        """Here-documents whose text follows in the next lines: the list and index of their redirection, the delimiter, whether
-        it is quoted, whether leading tabs are removed."""
+        self._here_documents: list[_HereDocument] = []
+        """Those whose text follows in the next lines."""
 
     def parse(self, text: str) -> Script:
         return parse(text)
 
     def parse_substitution(self) -> Script:
-        script = self.script(frozenset())
-        if not self._take(")"):
+        script = self.parse_script(frozenset())
+        if not self._take_operator(")"):
             raise self.syntax_error()
         return script
 
     # ------------------------------------------------------------ tokens
 
-    def _operator(self) -> str:
+    def _peek_operator(self) -> str:
         """Returns the next operator; "" if there is none."""
         self._skip_blanks()
         return next((one for one in _OPERATORS if self.text.startswith(one, self.at)), "")
 
-    def _take(self, operator: str) -> bool:
-        if self._operator() != operator:
+    def _take_operator(self, operator: str) -> bool:
+        """Parses this operator; returns False if another token comes next."""
+        if self._peek_operator() != operator:
             return False
         self.at += len(operator)
         if operator == "\n":
-            self._read_documents()
+            self._read_here_documents()
         return True
 
     def skip_lines(self) -> None:
         """Skips line ends."""
-        while self._take("\n"):
+        while self._take_operator("\n"):
             pass
 
     def _peek_reserved(self) -> str:
@@ -301,12 +319,14 @@ class _Parser(WordParser):
         return word if word in _RESERVED else ""
 
     def _take_reserved(self, word: str) -> bool:
+        """Parses this reserved word; returns False if another token comes next."""
         if self._peek_reserved() != word:
             return False
         self.at += len(word)
         return True
 
     def _expect(self, word: str) -> None:
+        """Parses this reserved word, perhaps in a later line. Raises ShellSyntaxError if another token comes next."""
         self.skip_lines()
         if not self._take_reserved(word):
             raise self.syntax_error()
@@ -316,63 +336,63 @@ class _Parser(WordParser):
         self._skip_blanks()
         if self.at >= len(self.text):
             return IncompleteError("unexpected end of file")
-        found = self._operator() or self._peek_reserved() or re.split(r"[\s;&|<>()]", self.text[self.at :], maxsplit=1)[0]
+        found = self._peek_operator() or self._peek_reserved() or re.split(r"[\s;&|<>()]", self.text[self.at :], maxsplit=1)[0]
         shown = "newline" if found == "\n" else f'"{found}"'
         return ShellSyntaxError(f"unexpected {shown}")
 
     # ------------------------------------------------------------ lists
 
-    def script(self, ends: frozenset[str]) -> Script:
+    def parse_script(self, ends: frozenset[str]) -> Script:
         """Parses lists up to one of these reserved words, a closing operator, or the end of the text."""
         items: list[AndOr] = []
         while True:
             self.skip_lines()
-            if self.at >= len(self.text) or self._operator() in (")", ";;") or self._peek_reserved() in ends - {""}:
+            if self.at >= len(self.text) or self._peek_operator() in (")", ";;") or self._peek_reserved() in ends - {""}:
                 break
             self._skip_blanks()
             if self.at >= len(self.text):
                 break
-            item = self._and_or()
-            if self._take("&"):
+            item = self._parse_and_or()
+            if self._take_operator("&"):
                 item = replace(item, background=True)
-            elif not self._take(";") and self._operator() not in ("\n", ")", ";;") and self.at < len(self.text):
+            elif not self._take_operator(";") and self._peek_operator() not in ("\n", ")", ";;") and self.at < len(self.text):
                 raise self.syntax_error()
             items.append(item)
         return Script(tuple(items))
 
-    def _body(self, *ends: str) -> Script:
+    def _parse_body(self, *ends: str) -> Script:
         """Parses a list, which must not be empty, up to a reserved word."""
-        found = self.script(frozenset(ends))
+        found = self.parse_script(frozenset(ends))
         if not found.items or self._peek_reserved() not in ends:
             raise self.syntax_error()
         return found
 
-    def _and_or(self) -> AndOr:
-        first, rest = self._pipeline(), list[tuple[str, Pipeline]]()
-        while (operator := self._operator()) in ("&&", "||"):
-            self._take(operator)
+    def _parse_and_or(self) -> AndOr:
+        first, rest = self._parse_pipeline(), list[tuple[str, Pipeline]]()
+        while (operator := self._peek_operator()) in ("&&", "||"):
+            self._take_operator(operator)
             self.skip_lines()
-            rest.append((operator, self._pipeline()))
+            rest.append((operator, self._parse_pipeline()))
         return AndOr(first, tuple(rest))
 
-    def _pipeline(self) -> Pipeline:
+    def _parse_pipeline(self) -> Pipeline:
         negated = self._take_reserved("!")
-        commands = [self._command()]
-        while self._take("|"):
+        commands = [self._parse_command()]
+        while self._take_operator("|"):
             self.skip_lines()
-            commands.append(self._command())
+            commands.append(self._parse_command())
         return Pipeline(tuple(commands), negated)
 
     # ------------------------------------------------------------ commands
 
-    def _command(self) -> Command:
+    def _parse_command(self) -> Command:
         compound: dict[str, Callable[[], Command]] = {
-            "{": self._group,
-            "if": self._if,
-            "while": lambda: self._loop("while"),
-            "until": lambda: self._loop("until"),
+            "{": self._parse_group,
+            "if": self._parse_if,
+            "while": lambda: self._parse_loop("while"),
+            "until": lambda: self._parse_loop("until"),
             "for": self._parse_for,
-            "case": self._case,
+            "case": self._parse_case,
         }
         word = self._peek_reserved()
         made: Command
@@ -381,82 +401,83 @@ class _Parser(WordParser):
             made = compound[word]()
         elif word:
             raise self.syntax_error()
-        elif self._take("("):
-            body = self.script(frozenset())
-            if not self._take(")"):
+        elif self._take_operator("("):
+            body = self.parse_script(frozenset())
+            if not self._take_operator(")"):
                 raise self.syntax_error()
             made = Subshell(body)
         else:
-            return self._simple()
+            return self._parse_simple()
         redirects: list[Redirect] = []
-        while self._redirect(redirects):
+        while self._parse_redirect(redirects):
             pass
         return _with_redirects(made, redirects)
 
-    def _group(self) -> Command:
-        body = self._body("}")
+    def _parse_group(self) -> Command:
+        body = self._parse_body("}")
         self._expect("}")
         return Group(body)
 
-    def _if(self) -> Command:
+    def _parse_if(self) -> Command:
         branches, otherwise = [], None
         while True:
-            condition = self._body("then")
+            condition = self._parse_body("then")
             self._expect("then")
-            branches.append((condition, self._body("elif", "else", "fi")))
+            branches.append((condition, self._parse_body("elif", "else", "fi")))
             if self._take_reserved("elif"):
                 continue
             if self._take_reserved("else"):
-                otherwise = self._body("fi")
+                otherwise = self._parse_body("fi")
             self._expect("fi")
             return If(tuple(branches), otherwise)
 
-    def _loop(self, word: str) -> Command:
-        condition = self._body("do")
-        return Loop(condition, self._do(), word == "until")
+    def _parse_loop(self, word: str) -> Command:
+        condition = self._parse_body("do")
+        return Loop(condition, self._parse_do(), word == "until")
 
-    def _do(self) -> Script:
+    def _parse_do(self) -> Script:
+        """Parses the body of a loop, from `do` to `done`."""
         self._expect("do")
-        body = self._body("done")
+        body = self._parse_body("done")
         self._expect("done")
         return body
 
     def _parse_for(self) -> Command:
-        name = self._name()
+        name = self._parse_name()
         self.skip_lines()
         words: tuple[Word, ...] | None = None
         if self._take_reserved("in"):
             found = []
-            while (word := self._word()) is not None:
+            while (word := self._parse_word()) is not None:
                 found.append(word)
             words = tuple(found)
-        self._take(";")
-        return For(name, words, self._do())
+        self._take_operator(";")
+        return For(name, words, self._parse_do())
 
-    def _case(self) -> Command:
-        word = self._word()
+    def _parse_case(self) -> Command:
+        word = self._parse_word()
         if word is None:
             raise self.syntax_error()
         self._expect("in")
         branches = []
         self.skip_lines()
         while not self._take_reserved("esac"):
-            self._take("(")
+            self._take_operator("(")
             patterns = []
-            while (pattern := self._word()) is not None:
+            while (pattern := self._parse_word()) is not None:
                 patterns.append(pattern)
-                if not self._take("|"):
+                if not self._take_operator("|"):
                     break
-            if not patterns or not self._take(")"):
+            if not patterns or not self._take_operator(")"):
                 raise self.syntax_error()
-            branches.append((tuple(patterns), self.script(frozenset({"esac"}))))
+            branches.append((tuple(patterns), self.parse_script(frozenset({"esac"}))))
             self.skip_lines()
-            if not self._take(";;") and self._peek_reserved() != "esac":
+            if not self._take_operator(";;") and self._peek_reserved() != "esac":
                 raise self.syntax_error()
             self.skip_lines()
         return Case(word, tuple(branches))
 
-    def _name(self) -> str:
+    def _parse_name(self) -> str:
         self._skip_blanks()
         found = _NAME.match(self.text, self.at)
         if found is None:
@@ -464,50 +485,51 @@ class _Parser(WordParser):
         self.at = found.end()
         return found[0]
 
-    def _simple(self) -> Command:
+    def _parse_simple(self) -> Command:
+        """Parses a simple command, or the definition of a function."""
         assignments: list[tuple[str, Word]] = []
         words: list[Word] = []
         redirects: list[Redirect] = []
         while True:
-            if self._redirect(redirects):
+            if self._parse_redirect(redirects):
                 continue
             self._skip_blanks()
             found = None if words else _ASSIGNMENT.match(self.text, self.at)
             if found is not None:
                 self.at = found.end()
-                assignments.append((found[1], self._word() if self._is_word() else ()))  # type: ignore[arg-type]
+                assignments.append((found[1], self._parse_word() if self._is_word() else ()))  # type: ignore[arg-type]
                 continue
-            word = self._word()
+            word = self._parse_word()
             if word is None:
                 break
             words.append(word)
-            if len(words) == 1 and not assignments and _is_name(word) and self._take("("):
-                if not self._take(")"):
+            if len(words) == 1 and not assignments and _is_name(word) and self._take_operator("("):
+                if not self._take_operator(")"):
                     raise self.syntax_error()
                 self.skip_lines()
-                return Function(word[0].text, self._command())  # type: ignore[union-attr]
+                return Function(word[0].text, self._parse_command())  # type: ignore[union-attr]
         if not (assignments or words or redirects):
             raise self.syntax_error()
         return _with_redirects(Simple(tuple(assignments), tuple(words)), redirects)
 
     # ------------------------------------------------------------ redirections
 
-    def _redirect(self, into: list[Redirect]) -> bool:
+    def _parse_redirect(self, into: list[Redirect]) -> bool:
         """Reads a redirection, if one comes next."""
         self._skip_blanks()
         digits = re.compile(r"\d+(?=[<>])").match(self.text, self.at)
         start = self.at
         if digits is not None:
             self.at = digits.end()
-        operator = self._operator()
+        operator = self._peek_operator()
         if operator not in _REDIRECTIONS:
             self.at = start
             return False
-        self._take(operator)
+        self._take_operator(operator)
         if operator in ("<<", "<<-"):
-            self._begin_document(into, int(digits[0]) if digits else 0, operator)
+            self._begin_here_document(into, int(digits[0]) if digits else 0, operator)
             return True
-        target = self._word()
+        target = self._parse_word()
         if target is None:
             raise self.syntax_error()
         if operator == "&>":
@@ -517,18 +539,20 @@ class _Parser(WordParser):
         into.append(Redirect(int(digits[0]) if digits else default, operator, target))
         return True
 
-    def _begin_document(self, into: list[Redirect], descriptor: int, operator: str) -> None:
-        word = self._word()
+    def _begin_here_document(self, into: list[Redirect], descriptor: int, operator: str) -> None:
+        """Parses the delimiter of a here-document, whose text begins in the next line."""
+        word = self._parse_word()
         if word is None:
             raise self.syntax_error()
         end = "".join(part.text for part in word if isinstance(part, Literal))
         quoted = any(isinstance(part, Literal) and part.quoted for part in word)
         into.append(Redirect(descriptor, "<<", ()))
-        self._documents.append((into, len(into) - 1, end, quoted, operator == "<<-"))
+        self._here_documents.append(_HereDocument(into, len(into) - 1, end, quoted, operator == "<<-"))
 
-    def _read_documents(self) -> None:
-        waiting, self._documents = self._documents, []
-        for into, place, end, quoted, strip in waiting:
+    def _read_here_documents(self) -> None:
+        """Parses the texts of the here-documents that the line before has begun."""
+        waiting, self._here_documents = self._here_documents, []
+        for one in waiting:
             lines = []
             while True:
                 if self.at >= len(self.text):
@@ -536,16 +560,17 @@ class _Parser(WordParser):
                 stop = self.text.find("\n", self.at)
                 line = self.text[self.at : stop] if stop >= 0 else self.text[self.at :]
                 self.at = len(self.text) if stop < 0 else stop + 1
-                line = line.lstrip("\t") if strip else line
-                if line == end:
+                line = line.lstrip("\t") if one.strips_tabs else line
+                if line == one.end:
                     break
                 lines.append(line + "\n")
             text = "".join(lines)
-            word: Word = (Literal(text, quoted=True),) if quoted else parse_word(text, quoted=True)
-            into[place] = replace(into[place], target=word)
+            word: Word = (Literal(text, quoted=True),) if one.is_quoted else parse_word(text, quoted=True)
+            one.redirects[one.place] = replace(one.redirects[one.place], target=word)
 
 
 def _is_name(word: Word) -> bool:
+    """Reports whether a word can be the name of a function."""
     return len(word) == 1 and isinstance(word[0], Literal) and not word[0].quoted and bool(re.fullmatch(r"[\w.-]+", word[0].text))
 
 
