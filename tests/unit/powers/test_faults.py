@@ -238,7 +238,10 @@ def test_end_cut_silence_and_slice_faults_on_watches(cluster: Cluster, ask: Call
         watch = ask("GET", f"{PODS}?watch=1&timeoutSeconds=1", stream=True)
         assert event(watch)["type"] == "ADDED"
     with cluster.faults.on("watch", "configmaps").slice(5):
-        assert len(ask("GET", f"{PODS}?watch=1&timeoutSeconds=1", stream=True).read().splitlines()) == 3
+        watch = ask("GET", f"{PODS}?watch=1&timeoutSeconds=1", stream=True)
+        assert [event(watch)["type"] for _ in range(3)] == ["ADDED"] * 3
+        cluster.clock.advance(seconds=1)
+        assert watch.read() == b""
 
 
 def test_error_event_fault_ends_an_open_watch(cluster: Cluster, ask: Callable[..., Any]) -> None:
@@ -282,7 +285,9 @@ def test_cut_watch_records_only_complete_events(cluster: Cluster, ask: Callable[
 def test_bookmarks_fault_respects_allow_watch_bookmarks(cluster: Cluster, ask: Callable[..., Any]) -> None:
     cluster.create(config_map("a"))
     with cluster.faults.on("watch").bookmarks("often"):
-        lines = ask("GET", f"{PODS}?watch=1&timeoutSeconds=1", stream=True).read().splitlines()
+        watch = ask("GET", f"{PODS}?watch=1&timeoutSeconds=1", stream=True)
+        cluster.clock.advance(seconds=1)
+        lines = watch.read().splitlines()
     assert [json.loads(line)["type"] for line in lines] == ["ADDED"]
 
 

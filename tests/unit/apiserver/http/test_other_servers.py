@@ -34,6 +34,7 @@ def test_watch_with_the_werkzeug_test_client_ends_at_timeout(cluster: Cluster) -
     cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
     client = Client(cluster.application)
     answer = client.get(CONFIGMAPS, query_string={"watch": "1", "timeoutSeconds": "1"})
+    cluster.clock.advance(seconds=1)
     events = [json.loads(line) for line in answer.data.splitlines()]
     assert [(event["type"], event["object"]["metadata"]["name"]) for event in events] == [("ADDED", "a")]
 
