@@ -88,9 +88,12 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """All processes of pytest-xdist have the same order of modules; the tests that use `awaited` are together, in one of them."""
+    """All processes of pytest-xdist have the same order of modules; the tests that use `awaited` are together, in one of them.
+
+    The files of a folder come before those below it: some of tests/unit take seconds, for which one process would wait at the end.
+    """
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: ("awaited" not in getattr(item, "fixturenames", ()), item.path.parts))
+        items.sort(key=lambda item: ("awaited" not in getattr(item, "fixturenames", ()), item.path.parent.parts, item.path.name))
 
 
 @pytest.fixture(scope="session")
