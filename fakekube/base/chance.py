@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cached_property
 from hashlib import sha256
 from struct import Struct
 from typing import Final
@@ -73,10 +72,14 @@ class _Draw:
 
     def __init__(self, chance: Chance, describe: Callable[[], bytes]) -> None:
         self._chance, self._describe = chance, describe
+        self._generator: random.Random | None = None
 
-    @cached_property
+    @property
     def generator(self) -> random.Random:
-        return self._chance.generator(self._describe())
+        # Not a cached_property: before Python 3.12 one lock of the class would be held while a body is read.
+        if self._generator is None:
+            self._generator = self._chance.generator(self._describe())
+        return self._generator
 
 
 _CURRENT: ContextVar[_Draw | None] = ContextVar("chance", default=None)

@@ -194,7 +194,7 @@ def test_planted_defect_is_found_and_shrunk(defect: str, words: str, steps: list
             return super().objects() if defect == "cuts large sizes" else st.sampled_from((widget(1), widget(2)))
 
     with pytest.raises(AssertionError, match=words) as caught:
-        Machine.run(max_examples=40, stateful_step_count=4, derandomize=True, attempts=6)
+        Machine.run(max_examples=40, stateful_step_count=4, derandomize=True, attempts=3)
     shown = "\n".join(getattr(caught.value, "__notes__", ()))
     found = [step for step in re.findall(r"state\.(\w+)\(", shown) if step not in ("holds", "teardown")]
     assert set(steps) <= set(found)
