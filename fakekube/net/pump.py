@@ -179,6 +179,10 @@ class Clock(Protocol):
     def now(self) -> datetime:
         """Returns the time in UTC."""
 
+    @property
+    def factor(self) -> float:
+        """How fast the clock runs, relative to real time."""
+
     def monotonic(self) -> float:
         """Returns seconds, which may stand still or jump ahead."""
 
@@ -544,7 +548,7 @@ class Pump:
             self._deadlines_bound = max(_DEADLINES_BOUND, 2 * len(self._deadlines))
 
     def _enqueue_due(self) -> float | None:
-        """Queues the deliveries whose deadlines have passed; returns the seconds until the next deadline."""
+        """Queues the deliveries whose deadlines have passed; returns the real seconds until the next deadline."""
         while self._deadlines:
             deadline, _, delivery = self._deadlines[0]
             if deadline == delivery.due:
@@ -553,7 +557,7 @@ class Pump:
                     # A held clock calls its subscribers when it moves, and need not be polled often.
                     least = 0.05 if now == self._last_look else 0.001
                     self._last_look = now
-                    return max(deadline - now, least)
+                    return max((deadline - now) / self._clock.factor, least)
                 if delivery.progress is not _BLOCKED:
                     self._enqueue(delivery)
             heapq.heappop(self._deadlines)

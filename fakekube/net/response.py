@@ -1,7 +1,7 @@
 """Responses: `start_response`, the iteration over the body, the headers in the format of net/http, and HTTP/1.1's responses.
 
 The fields of the application come first, unchanged; then Date, Content-Length, Connection and Transfer-Encoding if needed.
-All versions of HTTP use `start_response` and the headers; `answer` at the end sends a response over HTTP/1.1.
+All versions of HTTP use `start_response` and the headers; `Answer` at the end sends a response over HTTP/1.1.
 
 Invariant: the header is sent once, before the first piece of the body.
 

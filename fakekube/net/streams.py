@@ -177,7 +177,7 @@ def frames_of(stream: Stream, clock: Clock, others: Iterable[Source] = ()) -> It
             yield from frames
             if not frames and not stream.ended:
                 deadline = stream.deadline
-                changed.wait(None if deadline is None else max(deadline - clock.monotonic(), 0.001))
+                changed.wait(None if deadline is None else max((deadline - clock.monotonic()) / clock.factor, 0.001))
     finally:
         clock.unsubscribe(changed.set)
         for source in sources:

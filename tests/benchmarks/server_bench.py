@@ -34,6 +34,8 @@ EVENT = b"e" * 799 + b"\n"
 class Clock:
     """Real time."""
 
+    factor = 1.0
+
     def now(self) -> datetime:
         return datetime.now(UTC)
 

@@ -297,6 +297,12 @@ def test_deadlines_follow_the_clock(rig: Rig, clock: Clock, topic: Any, make_cur
     assert wire.got == b"bookmark"
 
 
+def test_deadlines_of_a_clock_that_runs_faster_are_due_earlier(rig: Rig, clock: Clock, topic: Any, make_cursor: Any) -> None:
+    clock.scale(100)
+    rig.deliver(make_cursor(topic, deadline=clock.monotonic() + 100_000), Wire())
+    assert rig.settle() == pytest.approx(1000, abs=100)
+
+
 def test_unchanged_past_deadline_is_due_once(rig: Rig, clock: Clock, topic: Any, make_cursor: Any) -> None:
     cursor = make_cursor(topic, deadline=clock.monotonic() - 1)
     rig.deliver(cursor, Wire())
