@@ -18,6 +18,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Protocol
 
 _WORDS = (
@@ -51,7 +52,21 @@ DICTIONARY = (
 PROTOCOL_ERROR, REFUSED_STREAM, CANCEL = 1, 3, 5
 
 _VERSION = 3
-_SYN_STREAM, _SYN_REPLY, _RST_STREAM, _SETTINGS, _PING, _GOAWAY, _HEADERS, _WINDOW_UPDATE = 1, 2, 3, 4, 6, 7, 8, 9
+
+
+class _Kind(IntEnum):
+    """The types of control frames."""
+
+    SYN_STREAM = 1
+    SYN_REPLY = 2
+    RST_STREAM = 3
+    SETTINGS = 4
+    PING = 6
+    GOAWAY = 7
+    HEADERS = 8
+    WINDOW_UPDATE = 9
+
+
 _FIN = 0x01
 _MAX_CONTROL_PAYLOAD = 1 << 20
 _MAX_HEADER_BYTES = 1 << 20
@@ -192,25 +207,25 @@ class FrameReader:
     def _control(self, kind: int, flags: int, payload: bytes) -> Frame:
         fin = bool(flags & _FIN)
         match kind:
-            case 1:  # SYN_STREAM
+            case _Kind.SYN_STREAM:
                 stream_id = _numbers(payload, ">II")[0]
                 return SynStream(_nonzero(stream_id), self._headers(payload[10:]), fin)
-            case 2:  # SYN_REPLY
+            case _Kind.SYN_REPLY:
                 return SynReply(_nonzero(_numbers(payload, ">I")[0]), self._headers(payload[4:]), fin)
-            case 8:  # HEADERS
+            case _Kind.HEADERS:
                 return HeaderBlock(_nonzero(_numbers(payload, ">I")[0]), self._headers(payload[4:]), fin)
-            case 3:  # RST_STREAM
+            case _Kind.RST_STREAM:
                 stream_id, status = _numbers(payload, ">II")
                 return RstStream(_nonzero(stream_id), _nonzero(status))
-            case 6:  # PING
+            case _Kind.PING:
                 if flags:
                     raise FrameError("a ping has no flags")
                 return Ping(_nonzero(_numbers(payload, ">I")[0]))
-            case 7:  # GOAWAY
+            case _Kind.GOAWAY:
                 if flags or len(payload) != 8:
                     raise FrameError("invalid goaway")
                 return GoAway(*_numbers(payload, ">II"))
-            case 4 | 9:  # SETTINGS, WINDOW_UPDATE
+            case _Kind.SETTINGS | _Kind.WINDOW_UPDATE:
                 return Unused(kind)
         raise FrameError(f"unknown control frame {kind}")
 
@@ -240,19 +255,19 @@ class FrameWriter:
                 return struct.pack(">II", stream_id, fin << 24 | len(data)) + data
             case SynStream(stream_id, headers, fin):
                 payload = struct.pack(">IIBB", stream_id, 0, 0, 0) + self._headers(headers)
-                return _control(_SYN_STREAM, payload, fin)
+                return _control(_Kind.SYN_STREAM, payload, fin)
             case SynReply(stream_id, headers, fin):
-                return _control(_SYN_REPLY, struct.pack(">I", stream_id) + self._headers(headers), fin)
+                return _control(_Kind.SYN_REPLY, struct.pack(">I", stream_id) + self._headers(headers), fin)
             case HeaderBlock(stream_id, headers, fin):
-                return _control(_HEADERS, struct.pack(">I", stream_id) + self._headers(headers), fin)
+                return _control(_Kind.HEADERS, struct.pack(">I", stream_id) + self._headers(headers), fin)
             case RstStream(stream_id, status):
-                return _control(_RST_STREAM, struct.pack(">II", stream_id, status))
+                return _control(_Kind.RST_STREAM, struct.pack(">II", stream_id, status))
             case Ping(ping_id):
-                return _control(_PING, struct.pack(">I", ping_id))
+                return _control(_Kind.PING, struct.pack(">I", ping_id))
             case GoAway(last_stream_id, status):
-                return _control(_GOAWAY, struct.pack(">II", last_stream_id, status))
+                return _control(_Kind.GOAWAY, struct.pack(">II", last_stream_id, status))
             case Unused(kind):
-                return _control(kind, bytes(4) if kind == _SETTINGS else struct.pack(">II", 1, 1))
+                return _control(kind, bytes(4) if kind == _Kind.SETTINGS else struct.pack(">II", 1, 1))
 
     def _headers(self, headers: Mapping[str, str]) -> bytes:
         pieces = [struct.pack(">I", len(headers))]

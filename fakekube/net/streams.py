@@ -194,9 +194,13 @@ class TruncatedStreamError(BrokenStreamError):
 
 
 class Tunnel(Stream, Protocol):
-    """The stream of a 101 response with another protocol: headers and frames are sent unchanged, and the stream
-    receives the data that the client sends.
+    """The stream of a 101 response with another protocol: headers and frames are sent unchanged, and the stream receives the data
+    that the client sends.
     """
+
+    @property
+    def source(self) -> Notifier:
+        """The source, which the stream itself notifies, too."""
 
     def receive(self, data: bytes) -> None:
         """Receives data from the client; never blocks."""

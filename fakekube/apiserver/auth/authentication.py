@@ -81,7 +81,7 @@ class StaticTokens:
         self.by_header.pop(f"Bearer {token}", None)
 
     def authenticate(self, token: str, audiences: Sequence[str]) -> AuthenticatedToken | None:
-        """See `credentials.TokenAuthenticator`."""
+        """See `identities.TokenAuthenticator`."""
         user = self._users.get(token)
         common = common_audiences(audiences, self._audiences)
         return AuthenticatedToken(user, common) if user is not None and common else None

@@ -179,7 +179,7 @@ class ServiceAccountTokens:
         return lru_cache(_KEPT_TOKENS)(self._signer.verify)
 
     def authenticate(self, token: str, audiences: Sequence[str]) -> AuthenticatedToken | None:
-        """See `credentials.TokenAuthenticator`."""
+        """See `identities.TokenAuthenticator`."""
         issuer = issuer_of(token)
         if issuer not in self._signer.issuers and issuer != LEGACY_ISSUER:
             return None

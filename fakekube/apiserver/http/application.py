@@ -41,7 +41,7 @@ from fakekube.apiserver.http.openapi import OpenAPIEndpoints
 from fakekube.apiserver.http.priority_and_fairness import Flows
 from fakekube.apiserver.http.request_info import UnknownTargetError, is_long_running, request_info, timeout_of
 from fakekube.apiserver.http.responses import THRESHOLD, compress, warning_headers
-from fakekube.apiserver.http.routing import ResourceRouter, Site
+from fakekube.apiserver.http.routing import NonResourceRouter, ResourceRouter
 from fakekube.apiserver.registry.scope import Backend
 from fakekube.base.caches import cache_by_key
 from fakekube.base.chance import Chance, random_uuid
@@ -160,11 +160,11 @@ class Application:
         )
 
     @cached_property
-    def _site(self) -> Site:
-        """The non-resource paths, which many tests do not use."""
+    def _nonresource_router(self) -> NonResourceRouter:
+        """The router of paths without a resource, which many tests do not use."""
         emulation = self._backend.settings.emulation
         documents = Documents(self._backend.registry, self._registrations, emulation.version)
-        return Site(
+        return NonResourceRouter(
             documents=documents,
             discovery=DiscoveryEndpoints(
                 documents,
@@ -325,7 +325,7 @@ class Application:
     def _route(self, request: Request) -> Response:
         """Raises StatusError."""
         if not request.info.is_resource_request:
-            return self._site.respond(request)
+            return self._nonresource_router.respond(request)
         try:
             resource = self._router.admit(request)
         except StatusError as error:

@@ -217,8 +217,8 @@ class _Service:
     produces: tuple[str, ...] = (negotiation.JSON,)
 
 
-class Site:
-    """The non-resource paths of one cluster."""
+class NonResourceRouter:
+    """Routes requests for paths without a resource."""
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fakekube.base.golang.strconv import go_quote
 from fakekube.net import websocket
 from fakekube.net.streaming.channels import MAX_ANSWER_BYTES
-from fakekube.net.streams import Source, Tunnel
+from fakekube.net.streams import Tunnel
 
 _VERSION_HEADER = "X-Stream-Protocol-Version"
 _ACCEPTED_HEADER = "X-Accepted-Stream-Protocol-Versions"
@@ -34,7 +34,7 @@ def negotiate(headers: Mapping[str, str], supported: Sequence[str]) -> str:
     """Returns the first protocol of the client that is supported.
 
     Args:
-        headers: of the request, by names in lower case.
+        headers: the headers of the request, by names in lower case.
 
     Raises:
         HandshakeError: none is supported, or the request is not an upgrade to SPDY.
@@ -97,13 +97,12 @@ class TunnellingWebSocket:
     """A WebSocket that contains a SPDY connection: a `streams.Tunnel`."""
 
     def __init__(self, inner: Tunnel) -> None:
-        self.source: Source = inner.source
+        self.source = inner.source
         self._inner = inner
         self._reader = websocket.FrameReader(self._receive, strict=True)
         self._answers = b""
         self._failed = False
         self._ended = False
-        self._notify = getattr(inner.source, "notify", lambda: None)
 
     @property
     def ended(self) -> bool:
@@ -120,7 +119,7 @@ class TunnellingWebSocket:
     def receive(self, data: bytes) -> None:
         self._answers += self._reader.feed(data)
         if self._answers or self._reader.closed or self._failed:
-            self._notify()
+            self.source.notify()
 
     def take(self) -> list[bytes]:
         answers, self._answers = self._answers, b""

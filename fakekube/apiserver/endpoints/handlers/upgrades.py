@@ -48,17 +48,17 @@ _TTY_AND_STDERR = "rpc error: code = InvalidArgument desc = tty and stderr canno
 _PARAMETERS = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
 
 
-def _exec_(scope: Scope, options: Object) -> Response:
+def _execute(scope: Scope, options: Object) -> Response:
     """Runs a command in a container. Raises StatusError."""
     return _remote_command(scope, options, attaches=False)
 
 
-def attach(scope: Scope, options: Object) -> Response:
+def _attach(scope: Scope, options: Object) -> Response:
     """Attaches to the main process of a container. Raises StatusError."""
     return _remote_command(scope, options, attaches=True)
 
 
-def port_forward(scope: Scope, options: Object) -> Response:
+def _port_forward(scope: Scope, options: Object) -> Response:
     """Forwards ports of a pod. Raises StatusError."""
     _require_create(scope)
     pod, info = _locate_pod(scope)
@@ -85,13 +85,13 @@ def port_forward(scope: Scope, options: Object) -> Response:
 
 #: Subresource → its handler.
 HANDLERS: Final[Mapping[str, Callable[[Scope, Object], Response]]] = {
-    "exec": _exec_,
-    "attach": attach,
-    "portforward": port_forward,
+    "exec": _execute,
+    "attach": _attach,
+    "portforward": _port_forward,
 }
 
 
-# ---------------------------------------------------------------- what all have in common
+# ---------------------------------------------------------------- the checks of all three
 
 
 def _require_create(scope: Scope) -> None:
