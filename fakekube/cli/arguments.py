@@ -150,7 +150,7 @@ class _Parser(argparse.ArgumentParser):
 
 def parse(arguments: Sequence[str]) -> Options:
     """Parses a command line. Raises UsageError; exits the process for --help and --version."""
-    if arguments[:1] == ["server"]:  # its flags are those of k3s
+    if arguments[:1] == ["server"] and not {"-h", "--help"} & set(arguments):  # its flags are those of k3s
         return Options(command="server", rest=list(arguments[1:]))
     arguments, rest = _split(arguments)
     parsed = _parser().parse_args(arguments)
@@ -208,7 +208,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_serve(serve)
     run.add_argument("--trace", type=Path, metavar="FILE", help="write a trace file when the command has ended")
     _add_show(commands.add_parser("show", help="open a trace file, a saved state or a recording in a browser"))
-    commands.add_parser("server", help="serve a cluster with the arguments of `k3s server`, for container images", add_help=False)
+    _add_server(commands.add_parser("server", help="serve a cluster with the arguments of `k3s server`, for container images"))
     _add_envtest(commands.add_parser("envtest", help="write replacements for kube-apiserver, etcd and kubectl"))
     for command in (serve, run):
         _add_cluster(command)
@@ -230,6 +230,12 @@ def _add_serve(serve: argparse.ArgumentParser) -> None:
         help="also serve the page at this port of 127.0.0.1 over plain HTTP, with a token; 0 is a free one",
     )
     serve.add_argument("--open", action="store_true", default=None, help="open the page of the cluster in a browser")
+
+
+def _add_server(server: argparse.ArgumentParser) -> None:
+    server.usage = "fakekube server [argument of k3s server ...]"
+    server.description = "It listens on 0.0.0.0:6443 and writes /etc/rancher/k3s/k3s.yaml, unless arguments say otherwise."
+    server.epilog = "Arguments of k3s that concern real nodes are ignored."
 
 
 def _add_show(show: argparse.ArgumentParser) -> None:

@@ -72,3 +72,15 @@ def test_usage_errors_are_one_line(line: str, words: str) -> None:
         parse(line.split())
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["--disable", "traefik", "--help"]])
+def test_the_help_of_server_starts_nothing(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse(["server", *words])
+    assert ended.value.code == 0
+    assert "/etc/rancher/k3s/k3s.yaml" in capsys.readouterr().out
+
+
+def test_arguments_of_k3s_are_passed_on() -> None:
+    assert parse(["server", "--disable", "traefik"]).rest == ["--disable", "traefik"]
