@@ -45,8 +45,8 @@ class Serving:
 
     @property
     def may_fail(self) -> bool:
-        """Whether the start can fail, because the caller chose a port or a certificate."""
-        return bool(self.port or self._options.tls_cert_file)
+        """Whether the start can fail, because the caller chose an address, a port or a certificate."""
+        return bool(self.host != "127.0.0.1" or self.port or self._options.tls_cert_file)
 
     @property
     def credentials(self) -> Credentials:

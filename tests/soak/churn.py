@@ -74,7 +74,10 @@ def _namespace(client: Client, number: int) -> None:
 
 def _definition(client: Client, number: int) -> None:
     plural = f"things{number}"
-    schema = {"type": "object", "properties": {f"p{number}": {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1"}]}}}
+    schema = {
+        "type": "object",
+        "properties": {f"p{number}": {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1"}]}},
+    }
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     names = {"plural": plural, "kind": f"Thing{number}"}
     spec = {"group": "example.com", "scope": "Cluster", "names": names, "versions": [version]}
@@ -89,7 +92,10 @@ def _definition(client: Client, number: int) -> None:
 
 def _policy(client: Client, number: int) -> None:
     validation = {"expression": f"object.metadata.name != 'x{number}'"}
-    spec = {"matchConstraints": {"resourceRules": [{**_RULE, "apiGroups": [""], "resources": ["configmaps"]}]}, "validations": [validation]}
+    spec = {
+        "matchConstraints": {"resourceRules": [{**_RULE, "apiGroups": [""], "resources": ["configmaps"]}]},
+        "validations": [validation],
+    }
     name = f"p{number}"
     client.call("POST", f"{_ADMISSION}/validatingadmissionpolicies", {"metadata": {"name": name}, "spec": spec})
     binding = {"metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Deny"]}}
@@ -241,14 +247,29 @@ def usage(pid: int) -> Usage:
 
 def play(name: str, cycles: int, rounds: int = 3) -> Growth:
     """Plays the rounds of one subject in a server of its own."""
-    flags = ["--profile", "cluster", "--pace", "0", "--compaction-interval", "1s", "--keep-requests", "100", "--keep-changes", "false"]
+    flags = [
+        "--profile",
+        "cluster",
+        "--pace",
+        "0",
+        "--compaction-interval",
+        "1s",
+        "--keep-requests",
+        "100",
+        "--keep-changes",
+        "false",
+    ]
     if name == "clusters":
         flags.append("--clusters")
     subject, found = SUBJECTS[name], list[Usage]()
     with ServedCluster(*flags) as server:
         client = Client(server)
         if name == "commands":
-            client.call("POST", f"{_NAMESPACES}/default/pods", {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+            client.call(
+                "POST",
+                f"{_NAMESPACES}/default/pods",
+                {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+            )
             client.call("POST", f"{_CONTROL}/settle", {})
         for turn in range(rounds):
             for number in range(turn * cycles, (turn + 1) * cycles):

@@ -18,6 +18,7 @@ Specified by: Fetch (Origin, Sec-Fetch-Site), RFC 9110 (Host). kube-apiserver ha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -42,6 +43,10 @@ _SAME_SITE: Final = frozenset({"none", "same-origin"})
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 #: How many values of Host are remembered.
 _MAX_HOSTS: Final = 1000
+
+
+#: An address in brackets, or a name or address of IPv4; then a port.
+_AUTHORITY: Final = re.compile(r"(\[[^\[\]@]*\]|[^\[\]@:]*)(:\d*)?")
 
 
 class ForeignRequest(Exception):
@@ -113,6 +118,8 @@ def _split(url: str) -> tuple[str, int | None]:
     """Returns the host and the port of a URL; the port that the scheme implies, if there is none."""
     try:
         parts = urlsplit(url)
+        if not _AUTHORITY.fullmatch(parts.netloc):  # urlsplit reads `[::1].example.com` and `a@b`
+            return "", None
         return _plain(parts.hostname or ""), parts.port or _DEFAULT_PORTS.get(parts.scheme)
     except ValueError:
         return "", None

@@ -137,6 +137,14 @@ def test_port_in_use_is_a_one_line_error_with_code_2() -> None:
     assert "Address already in use" in found.stderr
 
 
+def test_an_address_of_another_machine_is_a_one_line_error_with_code_2() -> None:
+    """Even if the first use of the address is to write the kubeconfig."""
+    found = run("serve", "--host", "fe80::1", "--profile", "apiserver", "--kubeconfig", "/dev/null")
+    assert found.returncode == 2
+    assert found.stderr.startswith("fakekube: cannot listen on fe80::1:0: ")
+    assert found.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(("text", "words"), UNLOADABLE.items())
 def test_unloadable_manifest_is_a_one_line_error_with_code_2(text: str, words: str, refused: Refused) -> None:
     code, error, path = refused("--load", text)

@@ -107,6 +107,7 @@ def cluster() -> Iterator[Cluster]:
 PATHS = ("/api/v1/namespaces", "/apis", "/version", "/openapi/v2", "/metrics", "/nothing", "/fakekube/v1/clock")
 ATTACKS = (
     Call("GET", "/", host="evil.example"),
+    Call("GET", "/", host="[::1].evil.example"),
     Call("GET", "/", {"Origin": "http://evil.example"}),
     Call("GET", "/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}),
     Call("POST", "/", {"Origin": "null"}, b'{"metadata":{"name":"x"}}'),
