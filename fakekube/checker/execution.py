@@ -256,7 +256,9 @@ class Inspections:
 def keep_run(trial: Trial, verdict: Verdict | None) -> None:
     """Keeps what a closed run has shown: a folder below that of the user, and a trace for the page, if the check makes them.
 
-    `verdict`: None for the baseline run.
+    Args:
+        trial: the run.
+        verdict: its verdict; None for the baseline run.
 
     Raises OSError.
     """

@@ -96,7 +96,10 @@ def _find_strange_request(trial: Trial) -> Call | None:
 def judge_resumption(trial: Trial, ended: Sequence[Call], *, bookmarks: bool) -> Verdict | None:
     """Judges whether the client resumes watches that ended normally from an older revision than they have delivered.
 
-    `bookmarks`: whether the revision of a bookmark counts as delivered.
+    Args:
+        trial: the run.
+        ended: the watches that ended.
+        bookmarks: whether the revision of a bookmark counts as delivered.
     """
     for one in ended:
         # after an error it may go back to what it has finished
@@ -314,7 +317,9 @@ _LOOKED_AT = 100
 def judge_extra_children(trial: Trial, resources: Mapping[str, int]) -> Verdict | None:
     """Judges whether a copy has more children than in the baseline run.
 
-    `resources`: the resources of the children to count, with their number in the reaction of the baseline run.
+    Args:
+        trial: the run.
+        resources: the resources of the children to count, with their number in the reaction of the baseline run.
     """
     for resource, count in resources.items():
         for copy in trial.copies:

@@ -162,10 +162,12 @@ _SHORTEST_PAUSE, _FACTORS, _EQUAL_FACTORS, _LATENESS, _GROWS = 0.4, 3, 0.03, 0.0
 def judge_write_backoff(trial: Trial, *, denials: bool = False) -> Verdict | None:
     """Judges whether the client repeats a refused write without a pause, or with equal pauses.
 
-    `denials`: a write that admission denies (403, 422) counts as refused, too.
-
     A few attempts that follow each other within a tenth of a second are one: helpers for conflicts try some times at once. Pauses
     that grow and begin anew are usual, because such helpers run within a queue with growing pauses.
+
+    Args:
+        trial: the run.
+        denials: a write that admission denies (403, 422) counts as refused, too.
     """
     codes = _REFUSALS | _DENIALS if denials else _REFUSALS
     refused: dict[tuple[str, str, str], list[Call]] = {}

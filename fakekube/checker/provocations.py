@@ -269,10 +269,14 @@ _DEPTH = 3
 
 
 class Budget:
-    """Allows something a number of times for each key."""
+    """Allows something a number of times for each key.
+
+    Args:
+        times: the number of times for a key.
+        most: the number of times for all keys together.
+    """
 
     def __init__(self, times: int, most: int = 1000) -> None:
-        """`most`: for all keys together."""
         self._times, self._most = times, most
         self._taken: Counter[object] = Counter()
         self._lock = threading.Lock()

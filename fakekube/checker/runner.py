@@ -90,7 +90,7 @@ def _learn(session: Session, progress: Progress) -> Baseline:
 def _run_rules(
     baseline: Baseline, rules: Sequence[Rule], progress: Progress, skipped: Sequence[tuple[Rule, str]], begun: float
 ) -> Report:
-    """Runs rules after the baseline run; `begun`: when the check began, by `time.monotonic()`."""
+    """Runs rules after the baseline run, for a check that began at a time of `time.monotonic()`."""
     session = baseline.session
     reaction = ", ".join(map(str, baseline.reaction.visible)) or "no reaction except its watches"
     progress(
@@ -119,8 +119,13 @@ def _run_rules(
 
 
 def confirm(first: Verdict, second: Verdict, *, stalled: bool) -> Verdict:
-    """Returns the verdict of two runs; `stalled`: whether this process stood still during the first one, which then does not
-    count. A second run that was not exercised says nothing about the first."""
+    """Returns the verdict of two runs. A second run that was not exercised says nothing about the first.
+
+    Args:
+        first: the verdict of the first run.
+        second: that of the second run.
+        stalled: whether this process stood still during the first run, which then does not count.
+    """
     if second.outcome is Outcome.FAIL or stalled:
         return second
     if second.outcome is Outcome.NOT_EXERCISED:
@@ -191,7 +196,7 @@ class _Check:
         return found
 
     def _confirm(self, rule: Rule, first: Verdict, begun: float) -> Verdict:
-        """Returns the verdict of a rule after a second run, if it needs one; `begun`: when the first one began."""
+        """Returns the verdict of a rule whose first run began at a time, after a second run if it needs one."""
         verdict = self._without_steps(rule, first)
         stalled = self._session.stalls.longest(begun) > STALLED and verdict.outcome in _BLAMED
         unsure = verdict.outcome is Outcome.FAIL and verdict.by_time and rule.id not in self._failed

@@ -75,10 +75,15 @@ def mentions(exchange: Exchange, text: str) -> bool:
 
 
 class Call:
-    """A request of the client, with its answer as far as it was sent."""
+    """A request of the client, with its answer as far as it was sent.
+
+    Args:
+        exchange: the record of the request.
+        zero: when the trial began, by `time.monotonic()`.
+        offset: the number of the last call of an earlier server.
+    """
 
     def __init__(self, exchange: Exchange, zero: float, offset: int = 0) -> None:
-        """`zero`: when the trial began, by `time.monotonic()`; `offset`: the number of the last call of an earlier server."""
         self.exchange = exchange
         self._offset = offset
         self._zero = zero
@@ -434,7 +439,9 @@ _EXCERPT = 12
 def excerpt(calls: Sequence[Call], begins: int | None = None) -> list[str]:
     """Returns lines of evidence for calls: the first and the last ones; equal calls in a row share a line.
 
-    `begins`: the mark at which the provocation began; a line shows where this is.
+    Args:
+        calls: the calls.
+        begins: the mark at which the provocation began; a line shows where this is.
     """
     lines = []
     for (after, _), group in groupby(

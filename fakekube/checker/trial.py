@@ -157,7 +157,11 @@ class Baseline:
         return max((after - before for some in times for before, after in pairwise(some)), default=0.0)
 
     def seconds_to_react(self, least: float) -> float:
-        """Returns how many seconds to wait for a reaction without a fault; `least`: for a client that reacts at once."""
+        """Returns how many seconds to wait for a reaction without a fault.
+
+        Args:
+            least: the seconds for a client that reacts at once.
+        """
         return least + 4 * self.reaction_seconds + _POLLS * self.poll_seconds()
 
     def periodic_fields(self) -> dict[str, set[tuple[str, ...]]]:

@@ -1,4 +1,7 @@
-"""Parses the command line into `Options`. Every error is a `UsageError` with a text of one line."""
+"""Parses the command line into `Options`.
+
+Invariant: every error is a `UsageError` with a text of one line; options that are not given have the defaults of `Options`.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,7 @@ from fakekube.cli.values import (
     read_user,
 )
 
+#: The values of --profile, in the order of how many controllers they run.
 PROFILES = ("apiserver", "envtest", "cluster")
 
 
@@ -37,51 +41,84 @@ class UsageError(Exception):
 
 @dataclass(slots=True)
 class Options:
-    """A parsed command line."""
+    """A parsed command line: its command, and the options of all commands, which have their defaults for others."""
 
     command: str = "help"
+    rest: list[str] = field(default_factory=list)
+    """The command of `run` and `check`, and the arguments of `server`."""
+    version: str = ""
+    """The minor of --kubernetes-version; "" for the default."""
+
+    # serve and run: the cluster
     host: str = "127.0.0.1"
     port: int = 0
     profile: str = "cluster"
-    tls: bool = False
-    kubeconfig: Path | None = None
-    compaction_interval: float | None = None
-    """Seconds."""
-    feature_gates: dict[str, bool] = field(default_factory=dict)
-    load: list[Path] = field(default_factory=list)
-    users: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
-    """Names and groups of the users for whom kubeconfigs are written."""
-    flags: dict[str, Any] = field(default_factory=dict)
-    """Flags of kube-apiserver, with underscores; see `fakekube.apiserver.options`."""
-    rest: list[str] = field(default_factory=list)
-    """The command of `run` and `check`, and the arguments of `server`."""
     controllers: list[str] | None = None
     """The items of --controllers: *, name, -name."""
-    control: bool | None = None
+    tls: bool = False
+    kubeconfig: Path | None = None
+    users: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    """Names and groups of the users for whom kubeconfigs are written."""
+    feature_gates: dict[str, bool] = field(default_factory=dict)
+    flags: dict[str, Any] = field(default_factory=dict)
+    """Flags of kube-apiserver, with underscores; see `fakekube.apiserver.options`."""
+    compaction_interval: float | None = None
+    """Seconds."""
     nodes: int | None = None
+    """The number of initial nodes; None: 1 if kubelets run, else 0."""
     stages: list[Path] | None = None
-    context: str = ""
-    namespace: str | None = None
-    kinds: list[str] = field(default_factory=list)
-    format: str = "yaml"
-    normalised: bool = False
-    secrets: bool = False
-    output: Path | None = None
-    duration: float | None = None
-    """The duration of a recording in seconds; None for no limit."""
+    pace: float = 0.05
+    """Seconds that kubelets take."""
+    network_policies: bool = False
+    pod_rules: list[Path] = field(default_factory=list)
+    images: list[Path] = field(default_factory=list)
+    missing_images: list[str] = field(default_factory=list)
+    """Patterns of names of images that do not exist."""
+    kube_system: bool = False
+    cluster_seed: int | None = None
+    """What uids, names and addresses come from; None for chance."""
+    load: list[Path] = field(default_factory=list)
     replay: Path | None = None
-    version: str = ""
-    """The minor of --kubernetes-version; "" for the default."""
     speed: float = 1.0
-    dir: Path | None = None
-    install: bool = False
-    powers: bool = False
+    """Recorded seconds per second."""
+    forwards: list[tuple[str, str, int]] = field(default_factory=list)
+    """Services (`namespace/name`) that are forwarded, with host and port."""
+    certificates: list[tuple[str, Path]] = field(default_factory=list)
+    """Services (`namespace/name`) that get a serving certificate, and the folders for it."""
+    control: bool | None = None
+    """Whether the control API is served; None: on a loopback address."""
+    page: bool = True
+    keep_requests: int = 10_000
+    keep_changes: bool | None = None
+    """Whether changes are kept after the history is compacted; by default `serve` keeps them."""
+    verbose: bool = False
+
+    # serve and run: the pool of clusters
+    clusters: bool = False
+    """Whether the cluster has a pool of others."""
+    max_clusters: int | None = None
+    cluster_idle: float | None = None
+    """Seconds."""
+
+    # serve
     ready_file: Path | None = None
     ready_message: str = ""
+    page_port: int | None = None
+    """The port of --page-port; 0 is a free one."""
+    open: bool = False
+
+    # run and show
+    trace: Path | None = None
+    """Where `run` writes a trace file."""
+    file: Path | None = None
+    """The file that `show` opens."""
+
+    # check
     sample: list[Path] | None = None
     rules: str | None = None
     """The ids of rules for `check`, separated by commas."""
     legality: str = "A,C"
+    again: str | None = None
     idle: float | None = None
     """Seconds."""
     seconds: float | None = None
@@ -89,61 +126,60 @@ class Options:
     timeout: float | None = None
     """Seconds."""
     expect: list[str] = field(default_factory=list)
+    """RESOURCE/NAME[:PATH[=VALUE]]: what shows the client's reaction."""
     seed: int = 0
-    scenarios: list[str] = field(default_factory=list)
-    hints: bool = False
-    """The arguments of `scenario`."""
-    paths: list[Path] = field(default_factory=list)
-    """What `validate` reads."""
-    output_format: str = "text"
-    ignore_missing_schemas: bool = False
-    report: Path | None = None
-    trace: Path | None = None
-    """Where `run` writes a trace file."""
-    page: bool = True
-    page_port: int | None = None
-    """The port of --page-port; 0 is a free one."""
-    open: bool = False
-    file: Path | None = None
-    """The file that `show` opens."""
-    junit: Path | None = None
-    sarif: Path | None = None
-    summary: Path | None = None
-    keep: Path | None = None
-    again: str | None = None
+    """The seed of random choices."""
     accept: str | None = None
     excluded: str | None = None
     require: str | None = None
     min_exercised: int | None = None
     strict: bool = False
     allow_timeout: bool = False
-    keep_requests: int = 10_000
-    keep_changes: bool | None = None
-    """Whether changes are kept after the history is compacted; by default `serve` keeps them."""
-    pace: float = 0.05
-    """Seconds that kubelets take."""
-    network_policies: bool = False
-    pod_rules: list[Path] = field(default_factory=list)
-    verbose: bool = False
-    images: list[Path] = field(default_factory=list)
-    kube_system: bool = False
-    cluster_seed: int | None = None
-    clusters: bool = False
-    """Whether the cluster has a pool of others."""
-    max_clusters: int | None = None
-    cluster_idle: float | None = None
-    """Seconds."""
+    report: Path | None = None
+    junit: Path | None = None
+    sarif: Path | None = None
+    summary: Path | None = None
+    keep: Path | None = None
+
+    # validate
+    paths: list[Path] = field(default_factory=list)
+    """What `validate` reads."""
+    output_format: str = "text"
+    ignore_missing_schemas: bool = False
+
+    # scenario
+    scenarios: list[str] = field(default_factory=list)
+    """Files and names, or `list`, or `test` with files and names."""
+    hints: bool = False
+    """Whether all hints are shown at once."""
+
+    # export and record
+    context: str = ""
+    namespace: str | None = None
+    kinds: list[str] = field(default_factory=list)
+    """Resources as kubectl names them; none for all."""
+    secrets: bool = False
+    format: str = "yaml"
+    """yaml or json."""
+    normalised: bool = False
+    output: Path | None = None
+    """The file to write, of `show` and `record`; None for a temporary one, or the standard output."""
+    duration: float | None = None
+    """The duration of a recording in seconds; None for no limit."""
+
+    # envtest
+    dir: Path | None = None
+    install: bool = False
+    """Whether envtest writes into the store of setup-envtest."""
+    powers: bool = False
+    """Whether the control API is served to administrators."""
     releases: list[tuple[str, str]] = field(default_factory=list)
     """The releases of --kubernetes-version of `envtest`, with the minors that are emulated for them."""
-    forwards: list[tuple[str, str, int]] = field(default_factory=list)
-    """Services (`namespace/name`) that are forwarded, with host and port."""
-    certificates: list[tuple[str, Path]] = field(default_factory=list)
-    """Services (`namespace/name`) that get a serving certificate, and the folders for it."""
-    missing_images: list[str] = field(default_factory=list)
-    """Patterns of names of images that do not exist."""
 
 
 class _Parser(argparse.ArgumentParser):
+    """Raises UsageError instead of ending the process."""
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(message)
 
@@ -153,7 +189,7 @@ def parse(arguments: Sequence[str]) -> Options:
     if arguments[:1] == ["server"] and not {"-h", "--help"} & set(arguments):  # its flags are those of k3s
         return Options(command="server", rest=list(arguments[1:]))
     arguments, rest = _split(arguments)
-    parsed = _parser().parse_args(arguments)
+    parsed = _make_parser().parse_args(arguments)
     if parsed.command in ("run", "check") and not rest:
         raise UsageError(f"{parsed.command}: a command is required after --")
     if parsed.command == "serve" and rest:
@@ -169,18 +205,19 @@ def parse(arguments: Sequence[str]) -> Options:
 
 def help_text() -> str:
     """Returns the text that `fakekube` prints without arguments."""
-    return _parser().format_help()
+    return _make_parser().format_help()
 
 
 def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     """Splits the arguments at the first `--`."""
     if "--" not in arguments:
         return arguments, ()
-    place = list(arguments).index("--")
+    place = arguments.index("--")
     return arguments[:place], arguments[place + 1 :]
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
+    """Returns the parser with all commands, in the order in which the help lists them."""
     parser = _Parser(prog="fakekube", description="An in-memory Kubernetes API server for tests.")
     parser.add_argument("--version", action=_Version)
     commands = parser.add_subparsers(dest="command", parser_class=_Parser)
@@ -205,11 +242,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_export(commands.add_parser("export", help="print the objects of a cluster, for --load"))
     _add_record(commands.add_parser("record", help="record the changes in a cluster, for --replay"))
-    _add_serve(serve)
-    run.add_argument("--trace", type=Path, metavar="FILE", help="write a trace file when the command has ended")
     _add_show(commands.add_parser("show", help="open a trace file, a saved state or a recording in a browser"))
     _add_server(commands.add_parser("server", help="serve a cluster with the arguments of `k3s server`, for container images"))
     _add_envtest(commands.add_parser("envtest", help="write replacements for kube-apiserver, etcd and kubectl"))
+    _add_serve(serve)
+    run.add_argument("--trace", type=Path, metavar="FILE", help="write a trace file when the command has ended")
     for command in (serve, run):
         _add_cluster(command)
     return parser
@@ -581,5 +618,5 @@ class _Values(argparse.Action):
         setattr(namespace, self.dest, (*known, *(part for part in str(values).split(",") if part)))
 
 
-#: Field type → parser of the flag's value.
+#: Type of a flag's field → what parses its value; others are strings.
 _READERS: dict[str, Callable[[str], Any]] = {"float": read_duration, "Fraction": float, "int": int}

@@ -113,7 +113,10 @@ class FaultSelector:
     def silence(self, after_events: int = 0, *, connection: bool = False, **often: Any) -> Fault:
         """Sends nothing more after this number of events; the connection stays open.
 
-        `connection`: with HTTP/2, PINGs and other requests on the connection are not answered either.
+        Args:
+            after_events: the number of events that are sent.
+            connection: with HTTP/2, PINGs and other requests on the connection are not answered either.
+            often: see `arm`.
         """
         return self.arm("silence", after_events=after_events, connection=connection, **often)
 

@@ -94,7 +94,13 @@ def _body(body: Any, is_secret: bool, has_token: bool) -> Any:
 
 
 def _value(value: Any, is_secret: bool, has_token: bool) -> Any:
-    """Returns a copy of a value. `is_secret`: it is a Secret, a list or a Table of them, or a patch of one."""
+    """Returns a copy of a value without its secrets.
+
+    Args:
+        value: a part of an object.
+        is_secret: the object is a Secret, a list or a Table of them, or a patch of one.
+        has_token: the object has a token in its status, as a TokenRequest has.
+    """
     if isinstance(value, list):
         return [_operation(item) if is_secret and _is_operation(item) else _value(item, is_secret, has_token) for item in value]
     if not isinstance(value, Mapping):

@@ -182,7 +182,13 @@ def _apply_altered(trial: Trial, obj: Object, part: str, *, before: Object, mana
 
     The last texts are tried first: in most kinds selectors and names, which cannot be changed, are the first ones.
 
-    `before`: the object as it is.
+    Args:
+        trial: the run.
+        obj: the object to apply.
+        part: the member in which a text is changed.
+        before: the object as it is.
+        manager: the field manager.
+        subresource: "" for the object itself.
     """
     texts = [path for path in _paths_of_texts(obj[part]) if part != "metadata" or path[0] in ("labels", "annotations")]
     for path, form in itertools.product(texts[: -_MOST_TEXTS - 1 : -1], _FORMS):
