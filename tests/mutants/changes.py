@@ -9,6 +9,7 @@ import ast
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import itertools
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -69,15 +70,16 @@ class Place:
 
 def _place(tree: ast.Module, changed: ast.AST) -> Place:
     """Where a node of a module is."""
-    node: ast.AST = tree
+    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    steps = [changed]
+    while steps[-1] is not tree:
+        steps.append(parents[steps[-1]])
     lines, in_function = range(0), False
-    while node is not changed:
-        child = next(child for child in ast.iter_child_nodes(node) if any(inner is changed for inner in ast.walk(child)))
+    for node, child in itertools.pairwise(reversed(steps)):
         if isinstance(node, ast.FunctionDef) and any(child is part for part in node.body):
             in_function = True
         if isinstance(child, ast.stmt) or not isinstance(node, ast.expr):  # the smallest statement, or part of one
             lines = range(getattr(child, "lineno", lines.start), (getattr(child, "end_lineno", lines.stop) or 0) + 1)
-        node = child
     return Place(lines, in_function)
 
 
