@@ -31,7 +31,8 @@ from tests.differential.pacing import paced_by
 from tests.differential.registry import Scenario, scenarios_of
 from tests.differential.transports import HOST, PORT, HttpTransport, InProcessTransport, Transport
 
-FOLDER = Path(__file__).parents[2] / "fixtures" / "recorded"
+PROJECT = Path(__file__).parents[2]
+FOLDER = PROJECT / "fixtures" / "recorded"
 
 #: Stands for the path of a request that a scenario could not make.
 STOPPED = "scenario stopped"
@@ -241,6 +242,9 @@ def _of_workloads(minor: str, served: str, *gates: str) -> Iterator[Recording]:
 
 _SHARDED = {"ShardedListAndWatch": True}
 _RANGES = "10.0.0.0/24,fd00::/108"
+OPTIONAL_PLUGINS = "AlwaysPullImages,DenyServiceExternalIPs,ExtendedResourceToleration,LimitPodHardAntiAffinityTopology,PodNodeSelector,PodTolerationRestriction"
+CONFIGURED_PLUGINS = "EventRateLimit,PodNodeSelector,PodTolerationRestriction"
+CONFIGURATION = "tests/differential/admission.yaml"
 _PLUGINS = "NodeRestriction,OwnerReferencesPermissionEnforcement,PodTolerationRestriction"
 
 RECORDINGS = {
@@ -253,9 +257,15 @@ RECORDINGS = {
         *(Recording(f"rules/{name}", f"rules_{name}") for name in _RULES),
         Recording("rules/metadata", "rules_metadata"),
         Recording("rules/admission", "rules_admission", flags=f"--enable-admission-plugins={_PLUGINS}", options={"enable_admission_plugins": _PLUGINS}),
+        Recording("rules/boundaries", "rules_boundaries"),
+        Recording("rules/plugins", "rules_plugins", flags=f"--enable-admission-plugins={OPTIONAL_PLUGINS}", options={"enable_admission_plugins": OPTIONAL_PLUGINS}),
         Recording("rules/dual-stack", "rules_core", word="services", flags=f"--service-cluster-ip-range={_RANGES}", options={"service_cluster_ip_range": _RANGES}),
         Recording("rules/gates", "rules_gates", flags=_gate_flag(GATES), feature_gates=GATES),
         *(Recording(f"v1.37/rules/{name}", f"rules_{name}", version="1.37") for name in _RULES if name != "extensions"),
+        Recording(
+            "rules/configured", "rules_configured", flags=f"--enable-admission-plugins={CONFIGURED_PLUGINS} --admission-control-config-file={CONFIGURATION}",
+            options={"enable_admission_plugins": CONFIGURED_PLUGINS, "admission_control_config_file": PROJECT / CONFIGURATION},
+        ),
         Recording("v1.37/rules/newer", "rules_newer", version="1.37"),
         *(Recording(f"v{minor}/rules/minors", "rules_minors", version=minor) for minor in data.RELEASES),
         *(

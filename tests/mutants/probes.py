@@ -125,6 +125,7 @@ def _play_tests(name: str, _: str) -> str:
 def import_everything(*_: str) -> str:
     """Imports all modules that a probe may use, so that no fork has to. Returns ""."""
     import fakekube
+
     for found in pkgutil.walk_packages(fakekube.__path__, "fakekube."):
         if (
             not found.name.startswith(("fakekube.page", "fakekube.pytest_plugin", "fakekube.checker", "fakekube.cli"))

@@ -162,7 +162,7 @@ def _metadata_errors(schema: Schema, level: _Level, path: str) -> Iterator[Field
 
 
 def _restricts_names_only(metadata: Schema) -> bool:
-    said = {name for _, name in set_fields(metadata)} - {"type", "default"}
+    said = {name for _, name in set_fields(metadata)} - {"type", "default", "$ref"}
     return said <= {"properties"} and set(metadata.get("properties") or ()) <= _NAMES
 
 

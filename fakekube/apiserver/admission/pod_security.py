@@ -55,6 +55,10 @@ class _Standard:
     def strictness(self) -> int:
         return LEVELS.index(self.level)
 
+    def is_equivalent(self, other: _Standard) -> bool:
+        """Reports whether both ask for the same: the version of "privileged" says nothing."""
+        return self == other or self.level == other.level == "privileged"
+
     def violations(self, meta: Object, spec: Object) -> list[Violation]:
         found = _minor(self.version)
         return violations(self.level, int(found[1]) if found else NEWEST, meta, spec)
@@ -145,7 +149,7 @@ def _policy(namespace: Object, defaults: _Policy) -> tuple[_Policy, list[FieldEr
         level, version = labels.get(PREFIX + mode), labels.get(f"{PREFIX}{mode}-version")
         if level is not None:
             known = level in LEVELS
-            policy[mode] = _Standard(level if known else "restricted" if mode == "enforce" else "privileged")
+            policy[mode] = replace(policy[mode], level=level if known else "restricted" if mode == "enforce" else "privileged")
             if not known:
                 errors.append(_make_invalid_label(mode, level, f"must be one of {', '.join(LEVELS)}"))
         if version is not None:
@@ -154,7 +158,8 @@ def _policy(namespace: Object, defaults: _Policy) -> tuple[_Policy, list[FieldEr
             if not known:
                 errors.append(_make_invalid_label(f"{mode}-version", version, 'must be "latest" or "v1.x"'))
     enforced, warned = policy["enforce"], policy["warn"]
-    if f"{PREFIX}warn" not in labels and labels.get(f"{PREFIX}enforce") in LEVELS[1:]:
+    is_stricter = labels.get(f"{PREFIX}enforce") in LEVELS and enforced.strictness > warned.strictness
+    if f"{PREFIX}warn" not in labels and is_stricter:
         version = warned.version if f"{PREFIX}warn-version" in labels else enforced.version
         policy["warn"] = _Standard(enforced.level, version)
     return policy, errors
@@ -175,21 +180,22 @@ def _check_namespace(attributes: Attributes, namespace: Object, configuration: _
     old, old_errors = _policy(attributes.old, configuration.defaults) if attributes.old is not None else ({}, [])
     if errors and errors != old_errors:
         raise status.invalid("", "Namespace", attributes.name, errors)
-    exempt = attributes.name in configuration.namespaces
-    if attributes.old is not None:
-        new, before = policy["enforce"], old["enforce"]
+    new, before = policy["enforce"], old.get("enforce")
+    if before is not None:
         relaxed = new.version == before.version and new.strictness <= before.strictness
         if new == before or new.level == "privileged" or relaxed:
             return
-        if not exempt:
-            attributes.context.warnings += _pods_against(attributes, new)
-    if exempt:
+    if attributes.name in configuration.namespaces:
         attributes.context.warnings += _warn_of_exemption(namespace, policy, configuration.defaults)
+    elif before is not None:
+        attributes.context.warnings += _pods_against(attributes, new)
 
 
 def _warn_of_exemption(namespace: Object, policy: _Policy, defaults: _Policy) -> list[str]:
     """Returns the warning for the labels of an exempt namespace."""
-    if policy == defaults or all(standard.level == "privileged" for standard in policy.values()):
+    if all(standard.is_equivalent(defaults[mode]) for mode, standard in policy.items()):
+        return []
+    if all(standard.level == "privileged" for standard in policy.values()):
         return []
     labels = namespace["metadata"].get("labels") or {}
     told = [

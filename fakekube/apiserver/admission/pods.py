@@ -25,6 +25,7 @@ from fakekube.apis.well_known import (
     TAINT_NODE_UNREACHABLE,
 )
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
+from fakekube.apiserver.admission.pod_placement import merge_tolerations
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
 
@@ -118,40 +119,9 @@ def _set_scheduling(attributes: Attributes, spec: Object, scheduling: Object) ->
         selector[key] = value
     if selector:
         spec["nodeSelector"] = selector
-    merged = _merged_tolerations([*(spec.get("tolerations") or ()), *(scheduling.get("tolerations") or ())])
+    merged = merge_tolerations([*(spec.get("tolerations") or ()), *(scheduling.get("tolerations") or ())])
     if merged:
         spec["tolerations"] = merged
-
-
-def _merged_tolerations(tolerations: Sequence[Object]) -> list[Object]:
-    """Merges tolerations: those that another one covers are removed; of equal ones the first remains."""
-    merged: list[Object] = []
-    for index, item in enumerate(tolerations):
-        if any(_includes(other, item) for other in merged):
-            continue
-        if any(item != other and _includes(other, item) for other in tolerations[index + 1 :]):
-            continue
-        merged.append(item)
-    return merged
-
-
-def _includes(wide: Object, narrow: Object) -> bool:
-    if wide == narrow:
-        return True
-    operator = wide.get("operator", "")
-    every_key = not wide.get("key") and operator == "Exists"
-    if narrow.get("key", "") != wide.get("key", "") and not every_key:
-        return False
-    if narrow.get("effect", "") != wide.get("effect", "") and wide.get("effect"):
-        return False
-    seconds = wide.get("tolerationSeconds")
-    if wide.get("effect") == TAINT_EFFECT_NO_EXECUTE and seconds is not None:
-        asked = narrow.get("tolerationSeconds")
-        if asked is None or asked > seconds:
-            return False
-    if operator in ("", "Equal"):
-        return bool(narrow.get("operator") == "Equal" and narrow.get("value", "") == wide.get("value", ""))
-    return bool(operator == "Exists")
 
 
 class PodTopologyLabels(Plugin):

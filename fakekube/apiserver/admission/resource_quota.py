@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
+from typing import Any
 
+from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.core.pods.resources import Amounts, amounts, pod_limits, pod_requests, qos_class, with_allocated_resources
 from fakekube.apis.rest.cluster_access import Recorded
@@ -41,6 +43,7 @@ _MAX_DEVICES = 32
 class Evaluator:
     """Counts objects; the base class of the other evaluators."""
 
+    has_scopes = False
     updates: frozenset[str] = frozenset()
     """The subresources ("" for the object itself) through which an update may change the usage."""
 
@@ -72,6 +75,7 @@ class Evaluator:
 
 
 class _Pods(Evaluator):
+    has_scopes = True
     updates = frozenset({"", "resize"})
 
     #: If a quota limits one of these, every container must specify it. Kubernetes does not extend this rule, which it regards
@@ -182,6 +186,7 @@ class _Services(Evaluator):
 
 
 class _PersistentVolumeClaims(Evaluator):
+    has_scopes = True
     updates = frozenset({"", "status"})
 
     BARE = ("persistentvolumeclaims", "requests.storage")
@@ -276,6 +281,11 @@ class ResourceQuota(Plugin):
     subresources = frozenset({"", "status", "resize"})
     acts_for = "resource_quotas"
 
+    @classmethod
+    def from_configuration(cls, configuration: Any) -> ResourceQuota:
+        limited = (configuration or {}).get("limitedResources")
+        return LimitedResources(limited) if limited else cls()
+
     def validate(self, attributes: Attributes) -> None:
         obj = attributes.object
         evaluator = evaluator_for(attributes.resource.group, attributes.resource.plural)
@@ -283,9 +293,8 @@ class ResourceQuota(Plugin):
             return
         services = attributes.context.services
         quotas = list(services.list("", "resourcequotas", attributes.namespace))
-        if not quotas:
-            return
         requested = [(quota, asked) for quota, asked in _requested_usage(attributes, evaluator, obj, quotas) if asked]
+        self._check_limits(attributes, evaluator, obj, quotas)
         for quota, asked in requested:
             _check(attributes, quota, asked)
         if attributes.context.dry_run:
@@ -299,6 +308,56 @@ class ResourceQuota(Plugin):
 
             name = quota["metadata"]["name"]
             services.update("", "resourcequotas", attributes.namespace, name, add_usage, recorded=recorded)
+
+    def _check_limits(self, attributes: Attributes, evaluator: Evaluator, obj: Object, quotas: Sequence[Object]) -> None:
+        """Checks that quotas cover what is limited."""
+
+
+class LimitedResources(ResourceQuota):
+    """Also rejects the consumption of limited resources that no quota covers.
+
+    Args:
+        limited: limitedResources of a ResourceQuotaConfiguration.
+    """
+
+    acts_for = ""
+
+    def __init__(self, limited: Sequence[Object]) -> None:
+        self._limited = limited
+
+    def _check_limits(self, attributes: Attributes, evaluator: Evaluator, obj: Object, quotas: Sequence[Object]) -> None:
+        now = attributes.context.clock.now()
+        used = evaluator.usage(obj, now)
+        before = evaluator.usage(attributes.old, now) if attributes.operation is UPDATE and attributes.old is not None else {}
+        if all((amount - before.get(name, NONE)).sign <= 0 for name, amount in used.items()):
+            return
+        covered = {name for quota in quotas if matches(quota, evaluator, obj) for name in _status(quota, "hard")}
+        if missing := sorted(self._list_limited(attributes, used) - covered):
+            raise forbidden(attributes, f"insufficient quota to consume: {','.join(missing)}")
+        if not evaluator.has_scopes:
+            return
+        scopes = {scope["scopeName"] for quota in quotas for scope in _scopes(quota) if evaluator.matches_scope(scope, obj)}
+        limited = [
+            scope for one in self._limited for scope in one.get("matchScopes") or () if evaluator.matches_scope(scope, obj)
+        ]
+        if uncovered := [_print_scope(scope) for scope in limited if scope["scopeName"] not in scopes]:
+            raise status.generic(500, "", f"insufficient quota to match these scopes: [{' '.join(uncovered)}]")
+
+    def _list_limited(self, attributes: Attributes, used: Amounts) -> set[str]:
+        """Returns the names of the resources that the object uses and that are limited (limitedByDefault)."""
+        own = (attributes.resource.group, attributes.resource.plural)
+        parts = [
+            part
+            for one in self._limited
+            if (one.get("apiGroup", ""), one.get("resource")) == own
+            for part in one.get("matchContains") or ()
+        ]
+        return {name for name, amount in used.items() if amount.sign > 0 and any(part in name for part in parts)}
+
+
+def _print_scope(scope: Object) -> str:
+    """Prints a ScopedResourceSelectorRequirement as Go prints structs."""
+    return f"{{{scope['scopeName']} {scope.get('operator', '')} [{' '.join(scope.get('values') or ())}]}}"
 
 
 def _matters(attributes: Attributes, evaluator: Evaluator, obj: Object) -> bool:

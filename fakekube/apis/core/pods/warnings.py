@@ -351,12 +351,14 @@ _DESCRIBED: Mapping[str, Callable[[Part], str]] = {
 
 def _warn_of_projected_paths(volume: Part, name: str) -> list[str]:
     texts = []
-    files: list[_File] = []
+    before: list[_File] = []
     for source in volume.get("sources") or ():
         if not source:
             texts.append(f"volume {name} (Projected) has no sources provided")
-        files += _projected_files(source)
-    return texts + [f"volume {name} (Projected): overlapping paths: {text}" for text in _overlaps(files)]
+        files = _projected_files(source)
+        texts += [f"volume {name} (Projected): overlapping paths: {text}" for text in _overlaps(files, before)]
+        before += files
+    return texts
 
 
 def _projected_files(source: Part) -> list[_File]:
@@ -368,12 +370,26 @@ def _projected_files(source: Part) -> list[_File]:
     items = source.get("downwardAPI", {}).get("items")
     if items is not None:
         return [_File(item.get("path", ""), "DownwardAPI") for item in items]
-    token = source.get("serviceAccountToken")
-    return [] if token is None else [_File(token.get("path", ""), "ServiceAccountToken")]
+    if "serviceAccountToken" in source:
+        return [_File(source["serviceAccountToken"].get("path", ""), "ServiceAccountToken")]
+    if "clusterTrustBundle" in source:
+        bundle = source["clusterTrustBundle"]
+        described = f"ClusterTrustBundle {go_quote(bundle.get('name', bundle.get('signerName', '')))}"
+        return [_File(bundle.get("path", ""), described)]
+    certificate = source.get("podCertificate") or {}
+    return [_File(path, f"PodCertificate {what}") for field, what in _OF_CERTIFICATES.items() if (path := certificate.get(field))]
 
 
-def _overlaps(files: Iterable[_File]) -> list[str]:
-    seen: list[_File] = []
+_OF_CERTIFICATES: Mapping[str, str] = {
+    "certificateChainPath": "chain",
+    "keyPath": "key",
+    "credentialBundlePath": "credential bundle",
+}
+
+
+def _overlaps(files: Iterable[_File], before: Sequence[_File] = ()) -> list[str]:
+    """Describes which files overlap with others: with those before them, or with these."""
+    seen = [_File(file.path.rstrip("/"), file.source) for file in before]
     texts = []
     for file in files:
         current = _File(file.path.rstrip("/"), file.source)

@@ -1,0 +1,24 @@
+"""Edits of objects of all kinds, one field each: both sides of every boundary, and each answer that a rule has for the field.
+
+`fixtures/edits.jsonl` holds them, a line for an object of a kind: they were searched for (`tests.differential.generators.boundaries`) among
+values of all fields, and kept where the answer changes from one value to the next, or says what no other edit of the kind does.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+
+from tests.differential.rule_tables import State, tell
+
+FILE = Path(__file__).parents[3] / "fixtures" / "edits.jsonl"
+
+tell_of = functools.partial(tell, module="rules_boundaries")
+
+for line in FILE.read_text(encoding="utf-8").splitlines():
+    row = json.loads(line)
+    states = [State(update=row["update"])] if row.get("update") else []
+    if status := row.get("status"):
+        states.append(State(status={"status": status}, status_update=row["status_update"]))
+    tell_of(row["title"], row["place"], row["base"], create=row.get("create", ()), states=states)
