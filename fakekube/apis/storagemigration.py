@@ -72,8 +72,8 @@ def _validate_status(obj: Object, old: Object) -> list[FieldError]:
     revision, errors = status.get("resourceVersion", ""), []
     if revision and not _WELL_FORMED.fullmatch(revision):
         errors.append(invalid("status.resourceVersion", revision, f"resource version is not well formed: {revision}"))
-    items = status.get("conditions") or []
-    errors += conditions(items, "status.conditions")
+    items = status.get("conditions")
+    errors += conditions(items or [], "status.conditions")
     if before.get("resourceVersion") and before["resourceVersion"] != revision:
         errors.append(invalid("status.resourceVersion", revision, IMMUTABLE))
     if has_condition(status, SUCCEEDED) and has_condition(status, FAILED):

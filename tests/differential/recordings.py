@@ -257,7 +257,7 @@ RECORDINGS = {
         *(Recording(f"rules/{name}", f"rules_{name}") for name in _RULES),
         Recording("rules/metadata", "rules_metadata"),
         Recording("rules/admission", "rules_admission", flags=f"--enable-admission-plugins={_PLUGINS}", options={"enable_admission_plugins": _PLUGINS}),
-        Recording("rules/boundaries", "rules_boundaries"),
+        Recording("v1.37/rules/boundaries", "rules_boundaries", version="1.37"),
         Recording("rules/plugins", "rules_plugins", flags=f"--enable-admission-plugins={OPTIONAL_PLUGINS}", options={"enable_admission_plugins": OPTIONAL_PLUGINS}),
         Recording("rules/dual-stack", "rules_core", word="services", flags=f"--service-cluster-ip-range={_RANGES}", options={"service_cluster_ip_range": _RANGES}),
         Recording("rules/gates", "rules_gates", flags=_gate_flag(GATES), feature_gates=GATES),
@@ -266,6 +266,7 @@ RECORDINGS = {
             "rules/configured", "rules_configured", flags=f"--enable-admission-plugins={CONFIGURED_PLUGINS} --admission-control-config-file={CONFIGURATION}",
             options={"enable_admission_plugins": CONFIGURED_PLUGINS, "admission_control_config_file": PROJECT / CONFIGURATION},
         ),
+        Recording("v1.37/rules/branches", "rules_branches", version="1.37"),
         Recording("v1.37/rules/newer", "rules_newer", version="1.37"),
         *(Recording(f"v{minor}/rules/minors", "rules_minors", version=minor) for minor in data.RELEASES),
         *(

@@ -254,7 +254,8 @@ def validate_immutable_claims(new: Claims, old: Claims, path: str) -> list[Field
     """Validates that the templates of claims do not change; the error shows the new ones (ValidateImmutableField)."""
     if semantic_deep_equal_as(features.current().types.type_of(_CLAIMS), new, old):
         return []
-    return [invalid(path, [to_internal("PersistentVolumeClaim", claim) for claim in new or ()], IMMUTABLE_FIELD)]
+    value = None if new is None else [to_internal("PersistentVolumeClaim", claim) for claim in new]
+    return [invalid(path, value, IMMUTABLE_FIELD)]
 
 
 _STATEFUL_SET_SPEC_CHANGES = changes(

@@ -113,8 +113,12 @@ def validate_device_name(value: str, path: str) -> list[FieldError]:
 
 def validate_declared_device_name(value: str, path: str) -> list[FieldError]:
     """Validates the name of a counter or of a set of them: by the declared rule from 1.37 on (k8s-short-name)."""
-    details = names.dns_label(value)
-    return invalid_each(path, value, names.count_in_bytes(details) if holds_declared_rules() else details)
+    return invalid_each(path, value, in_declared_words(names.dns_label(value)))
+
+
+def in_declared_words(details: list[str]) -> list[str]:
+    """Returns details of a name as the declared rules say them from 1.37 on."""
+    return names.count_in_bytes(details) if holds_declared_rules() else details
 
 
 def validate_pool_name(value: str, path: str) -> list[FieldError]:
@@ -184,7 +188,7 @@ def _validate_declared_qualified_name(value: str, path: str) -> list[FieldError]
     errors = [] if prefix else [invalid(path, "", "prefix must not be empty")]
     if prefix:
         errors += [] if names.fits(prefix, 63) else [too_long(path, 63)]
-        errors += [invalid(path, prefix, f"prefix: {text}") for text in names.dns_subdomain(prefix)]
+        errors += [invalid(path, prefix, f"prefix: {text}") for text in in_declared_words(names.dns_subdomain(prefix))]
     return errors + (_validate_identifier(name, path) if name else [invalid(path, "", "name must not be empty")])
 
 

@@ -6,7 +6,7 @@ resourceclaimtemplate,deviceclass}.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from fakekube.apis.resource.declared_errors import in_version_of_request
 from fakekube.apis.resource.devices import (
     MAX_ITEMS,
     UNLIMITED,
+    in_declared_words,
     validate_binding_conditions,
     validate_configuration,
     validate_declared_derived_attributes,
@@ -275,7 +276,7 @@ def _validate_declared_request(exactly: Object, options: Sequence[Object], path:
 
 def _validate_declared_option(option: Object, path: str) -> list[FieldError]:
     name, where = option.get("deviceClassName", ""), f"{path}.deviceClassName"
-    errors = invalid_each(where, name, names.long_name(name)) if name else [required(where)]
+    errors = invalid_each(where, name, in_declared_words(names.long_name(name))) if name else [required(where)]
     return errors + _validate_declared_part(option, path)
 
 
@@ -290,12 +291,18 @@ def _validate_declared_part(request: Object, path: str) -> list[FieldError]:
 
 
 def _validate_option(option: Object, path: str) -> list[FieldError]:
-    return validate_device_name(option.get("name", ""), f"{path}.name") + _validate_exact_request(option, path)
+    errors = validate_device_name(option.get("name", ""), f"{path}.name")
+    return errors + _validate_exact_request(option, path, in_declared_words)
 
 
-def _validate_exact_request(request: Object, path: str) -> list[FieldError]:
+def _validate_exact_request(request: Object, path: str, words: Callable[[list[str]], list[str]] = list) -> list[FieldError]:
+    """Validates a request, or one of its options, for which a type declares the form of the name of a class.
+
+    Args:
+        words: returns the details of that form.
+    """
     name, where = request.get("deviceClassName", ""), f"{path}.deviceClassName"
-    errors = invalid_each(where, name, names.dns_subdomain(name)) if name else [required(where)]
+    errors = invalid_each(where, name, words(names.dns_subdomain(name))) if name else [required(where)]
     errors += validate_selectors(request.get("selectors") or (), f"{path}.selectors")
     mode, count = request.get("allocationMode", ""), request.get("count", 0)
     if mode == "All" and count:

@@ -220,7 +220,8 @@ def _validate_device(before: Mapping[str, Object], per_device: bool, device: Obj
     everything = partial(validate_map, key=validate_qualified_name, most=UNLIMITED, longest=_MAX_KEY_LENGTH)
     errors += everything(attributes, f"{path}.attributes", check=_validate_attribute)
     shared = partial(_validate_capacity, bool(device.get("allowMultipleAllocations")))
-    errors += everything(capacity, f"{path}.capacity", check=shared)
+    is_kept = name in before and from_minor(37) and semantic_deep_equal(before[name].get("capacity"), device.get("capacity"))
+    errors += [] if is_kept else everything(capacity, f"{path}.capacity", check=shared)
     if name not in before or not semantic_deep_equal(before[name].get("taints"), device.get("taints")):
         errors += validate_slice(device.get("taints") or (), f"{path}.taints", _validate_taint, TAINTS)
     errors += validate_set(
@@ -361,7 +362,8 @@ def _validate_range(span: Object, default: Quantity, whole: Quantity, path: str)
         if most > whole:
             errors.append(invalid(where, str(most), f"max is larger than capacity value: {whole}"))
         if default > most:
-            errors.append(invalid(where, str(default), f"default is more than max: {most}"))
+            blamed = "default" if from_minor(37) else "max"
+            errors.append(invalid(f"{path}.{blamed}", str(default), f"default is more than max: {most}"))
     named = {"default": default, "min": least}
     named |= {name: quantity(span[name]) for name in ("max", "step") if name in span}
     if from_minor(37):
