@@ -94,8 +94,10 @@ WIDGET: dict[str, Any] = {
 MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
 APPLY, JSON = "application/apply-patch+yaml", "application/json"
 
-GET, LIST, FRESH = "get pod", "list of 20 pods", "fresh cluster, create, get"
-NOT_WRITES = (GET, LIST, FRESH)
+AGGREGATED = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+GET, LIST, DISCOVERY, FRESH = "get pod", "list of 20 pods", "aggregated discovery", "fresh cluster, create, get"
+NOT_WRITES = (GET, LIST, DISCOVERY, FRESH)
 
 #: What callgrind writes into the dump of a batch: its size and name, and the number of instructions.
 _NAME = re.compile(r"^desc: Trigger: dump (\d+) (.+)$", re.MULTILINE)
@@ -115,7 +117,9 @@ class Bench:
         answer: dict[str, Any] = json.loads(self.send(method, path, data, content_type, query))
         return answer
 
-    def send(self, method: str, path: str, data: bytes, content_type: str = JSON, query: str = "") -> bytes:
+    def send(
+        self, method: str, path: str, data: bytes, content_type: str = JSON, query: str = "", *, accept: str = JSON
+    ) -> bytes:
         environ = {
             "REQUEST_METHOD": method,
             "PATH_INFO": path,
@@ -124,7 +128,7 @@ class Bench:
             "CONTENT_LENGTH": str(len(data)),
             "wsgi.input": io.BytesIO(data),
             "SERVER_PROTOCOL": "HTTP/1.1",
-            "HTTP_ACCEPT": JSON,
+            "HTTP_ACCEPT": accept,
             "HTTP_USER_AGENT": "bench",
             "wsgi.url_scheme": "http",
         }
@@ -211,11 +215,11 @@ def measure(prepare: Callable[[int], Callable[[], None]], *, size: int = 40, bat
 def reads(bench: Bench) -> dict[str, Callable[[int], Callable[[], None]]]:
     """Like `requests`, which has made the objects."""
 
-    def gets(path: str, query: str = "") -> Callable[[int], Callable[[], None]]:
-        return lambda size: lambda: [bench.send("GET", path, b"", query=query) for _ in range(size)] and None
+    def gets(path: str, query: str = "", accept: str = JSON) -> Callable[[int], Callable[[], None]]:
+        return lambda size: lambda: [bench.send("GET", path, b"", query=query, accept=accept) for _ in range(size)] and None
 
     pods = "/api/v1/namespaces/default/pods"
-    return {GET: gets(f"{pods}/kept"), LIST: gets(pods, "limit=20")}
+    return {GET: gets(f"{pods}/kept"), LIST: gets(pods, "limit=20"), DISCOVERY: gets("/apis", accept=AGGREGATED)}
 
 
 def fresh_clusters(size: int) -> Callable[[], None]:
