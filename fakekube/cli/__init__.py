@@ -45,13 +45,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit code."""
     try:
         options = parse(sys.argv[1:] if arguments is None else list(arguments))
-        return _COMMANDS[options.command](options)
+        code = _COMMANDS[options.command](options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # nobody reads the output any more, as after `head`
+        _discard_output()
+        return 128 + signal.SIGPIPE
+    except OSError as error:  # the output cannot be written; of files, commands tell the name
+        _discard_output()
+        print(f"fakekube: {error.filename or 'standard output'}: {error.strerror or error}", file=sys.stderr)
+        return 2
     except UsageError as problem:
         print(f"fakekube: {problem}", file=sys.stderr)
         return 2
     except RecursionError:
         print("fakekube: a file is nested too deeply", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:  # in a command without a handler of its own
+        return 128 + signal.SIGINT
+    return code
+
+
+def _discard_output() -> None:
+    """Lets what is still to be written to the standard output, at the end of the process too, be lost."""
+    with suppress(OSError, ValueError):  # a stream of its own, as in tests
+        output = sys.stdout.fileno()
+        with open(os.devnull, "wb") as nothing:
+            os.dup2(nothing.fileno(), output)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import os
@@ -14,11 +15,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import yaml
 
 import fakekube
+from fakekube import __main__, cli
 from fakekube.cli import main
 
 COMMAND = [sys.executable, "-m", "fakekube"]
@@ -271,3 +274,49 @@ def test_show_of_something_else_is_a_one_line_error_with_code_2(
     assert error.startswith(f"fakekube: {path}: ")
     assert error.count("\n") == 1
     assert main(["show", str(tmp_path / "none")]) == 2
+
+
+def test_an_interrupt_while_commands_are_imported_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a traceback; the commands have the handler that was there."""
+    handlers: list[object] = []
+
+    class Commands(ModuleType):
+        def __getattr__(self, name: str) -> Callable[[], int]:
+            if name != "main":
+                raise AttributeError(name)
+            handlers.append(signal.getsignal(signal.SIGINT))
+            return lambda: handlers.append(signal.getsignal(signal.SIGINT)) or 3
+
+    monkeypatch.setitem(sys.modules, "fakekube.cli", Commands("fakekube.cli"))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert __main__.main() == 3
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert handlers == [signal.SIG_DFL, signal.default_int_handler]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (KeyboardInterrupt(), 130, ""),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), 141, ""),
+        (OSError(errno.ENOSPC, "No space left on device"), 2, "fakekube: standard output: No space left on device\n"),
+        (OSError(errno.ENOSPC, "No space left on device", "x"), 2, "fakekube: x: No space left on device\n"),
+    ],
+)
+def test_what_ends_a_command_is_at_most_one_line(
+    error: BaseException, code: int, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_options: object) -> int:
+        raise error
+
+    monkeypatch.setitem(cli._COMMANDS, "export", fail)
+    assert main(["export"]) == code
+    assert capsys.readouterr().err == words
+
+
+def test_a_full_disk_is_a_one_line_error_with_code_2() -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        found = subprocess.run([*COMMAND, "scenario", "list"], check=False, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (found.returncode, found.stderr) == (2, "fakekube: standard output: No space left on device\n")
