@@ -78,8 +78,11 @@ class Api:
         content_type: str = JSON,
         headers: dict[str, str] | None = None,
         lines: int | None = None,
+        elapse: float = 0.0,
     ) -> Reply:
-        """Send one request; `body` is bytes, text, or an object to be sent as JSON. Of a stream the first `lines` are read."""
+        """Send one request; `body` is bytes, text, or an object to be sent as JSON. Of a stream the first `lines` are read, or all that
+        comes until so many seconds have passed.
+        """
         target = path + (f"?{query if isinstance(query, str) else urllib.parse.urlencode(query, doseq=True)}" if query else "")
         sent = self.headers(headers)
         data = None
@@ -90,6 +93,8 @@ class Api:
         try:
             connection.request(method, target, body=data, headers=sent)
             answer = connection.getresponse()
+            if elapse:
+                self.elapse(elapse)
             fields = {name.lower(): ", ".join(answer.headers.get_all(name, ())) for name in answer.headers}
             read = answer.read() if lines is None else b"".join(answer.readline() for _ in range(lines))
             return Reply(answer.status, fields, read)

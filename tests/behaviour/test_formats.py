@@ -322,7 +322,8 @@ def test_lists_and_watches_as_protobuf(api, config: str) -> None:
     listing = api.get(api.path("configmaps"), selector, headers={"Accept": PROTOBUF})
     assert listing.body.startswith(b"k8s\0\n\x13\n\x02v1\x12\rConfigMapList\x12")
     assert listing.body.count(content) == 1
-    watched = api.get(api.path("configmaps"), {**selector, "watch": "1", "timeoutSeconds": "1"}, headers={"Accept": PROTOBUF})
+    query = {**selector, "watch": "1", "timeoutSeconds": "1"}
+    watched = api.get(api.path("configmaps"), query, headers={"Accept": PROTOBUF}, elapse=1.1)
     assert watched.headers["content-type"] == f"{PROTOBUF};stream=watch"
     assert int.from_bytes(watched.body[:4], "big") == len(watched.body) - 4
     assert watched.body[4:].startswith(field(1, b"ADDED"))
