@@ -69,6 +69,7 @@ class CustomResourceDefinitionController(ControlLoop):
         renamed = any(self._releases_names(name, present[name].value.object) for name in changed if name in present)
         for name in deleted:
             self._serve(name, {}, [])
+            self._stop_waiting(name)
         for name in [*present] if deleted or renamed else changed:  # because other definitions may accept released names
             if name in present:
                 self._process(name, present[name].value.object)
@@ -165,12 +166,18 @@ class CustomResourceDefinitionController(ControlLoop):
                 self._terminating[name] = bucket_name
                 bucket.subscribe(self._instances_changed)
             return
-        if self._terminating.pop(name, None):
-            bucket.unsubscribe(self._instances_changed)
+        self._stop_waiting(name)
         if conditions.is_released(conditions.finalize(obj, self._print_now())):
             self._services.remove(API_EXTENSIONS, PLURAL, "", name)
         else:
             self._write(name, obj, partial(conditions.finalize, now=self._print_now()))
+
+    def _stop_waiting(self, name: str) -> None:
+        """Forgets what was awaited for a terminating definition: its objects are gone, or a client has removed its finalizer."""
+        self._due.pop(name, None)
+        bucket_name = self._terminating.pop(name, None)
+        if bucket_name is not None:
+            self._store.bucket(bucket_name).unsubscribe(self._instances_changed)
 
     def _find_list_problem(self, obj: Object, bucket: Bucket[Document]) -> str:
         """Returns why the objects of a terminating definition cannot be listed; empty if they can."""

@@ -137,3 +137,16 @@ def test_a_change_whose_processing_was_interrupted_is_processed_again(cluster: C
     cluster.create(definition())
     assert not failures
     assert is_served(cluster)
+
+
+def test_a_definition_that_was_deleted_without_its_finalizer_leaves_nothing_to_its_successor(cluster: Cluster) -> None:
+    cluster.create(definition())
+    cluster.create(widget("one", "example.com/held"))
+    cluster.delete("crd", "widgets.example.com")
+    cluster.patch("crd", "widgets.example.com", {"metadata": {"finalizers": None}})
+    assert not is_served(cluster)
+    cluster.create(definition())
+    cluster.patch("widgets", "one", {"metadata": {"finalizers": None}})
+    assert cluster.list("widgets") == []
+    conditions = cluster.get("crd", "widgets.example.com")["status"]["conditions"]
+    assert {c["type"]: c["status"] for c in conditions} == {"NamesAccepted": "True", "Established": "True"}
