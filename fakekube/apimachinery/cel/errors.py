@@ -28,6 +28,11 @@ def no_list(go_name: str, lacks: str = "Add") -> InterpreterError:
     return InterpreterError(f"internal error: interface conversion: {said}")
 
 
+def unhashable(go_name: str) -> InterpreterError:
+    """Returns the error of a map look-up with a key that Go cannot hash."""
+    return InterpreterError(f"internal error: runtime error: hash of unhashable type {go_name}")
+
+
 def no_such_overload(operator: str = "") -> EvaluationError:
     """Returns the error for arguments without a matching overload; `operator` is named if the first one does not support it."""
     return EvaluationError(f"no such overload: {operator}" if operator else "no such overload")

@@ -16,10 +16,10 @@ from collections.abc import Mapping as Object
 from typing import Any, Final
 
 from fakekube.apimachinery.cel import values
-from fakekube.apimachinery.cel.errors import EvaluationError, no_such_overload
+from fakekube.apimachinery.cel.errors import EvaluationError, no_such_overload, unhashable
 from fakekube.apimachinery.cel.libraries.standard import read_timestamp
 from fakekube.apimachinery.cel.syntax import escape, unescape
-from fakekube.apimachinery.cel.values import ABSENT, Duration, Opaque, Timestamp, equal, key_of
+from fakekube.apimachinery.cel.values import ABSENT, Duration, Opaque, Timestamp, equal, key_of, kind_of
 from fakekube.base.golang.strconv import go_type
 from fakekube.base.golang.timestamps import local_time_problem, parse_spelled_duration
 
@@ -301,15 +301,29 @@ class ListView(list[Any]):
 
 
 class SetList(ListView):
-    """A list of list-type set: equality ignores the order, and + adds only missing items."""
+    """A list of list-type set: equality ignores the order, and + adds only missing items.
+
+    Its items are the keys of a Go map, where containers fail (getSet of unstructuredSetList).
+    """
 
     def equals(self, other: list[Any]) -> bool:
-        return len(self) == len(other) and {key_of(item) for item in other} <= {key_of(item) for item in self}
+        return len(self) == len(other) and set(map(_key_in_set, self)).issuperset(map(_key_in_set, other))
 
     def concatenate(self, other: list[Any]) -> SetList:
-        known = {key_of(item) for item in self}
-        items = [*self, *(item for item in dict.fromkeys(other) if key_of(item) not in known)]
+        known = set(map(_key_in_set, self))
+        added = {_key_in_set(item): item for item in other}
+        items = [*self, *(item for key, item in added.items() if key not in known)]
         return SetList(items, items)
+
+
+def _key_in_set(item: Any) -> Any:
+    """Returns the dict key of an item of a set. Raises InterpreterError for a container."""
+    kind = kind_of(item)
+    if kind is values.Mapping:
+        raise unhashable("map[string]interface {}")
+    if kind is list:
+        raise unhashable("[]interface {}")
+    return key_of(item)
 
 
 class MapList(ListView):

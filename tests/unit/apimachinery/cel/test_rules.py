@@ -164,3 +164,26 @@ def test_escaped_property_names(name: str, identifier: str) -> None:
 @pytest.mark.parametrize("name", ["", "1st", "a b", "ü"])
 def test_names_that_cannot_be_escaped(name: str) -> None:
     assert escape(name) is None
+
+
+@pytest.mark.parametrize(
+    ("items", "value", "go_type"),
+    [(obj(a=STRING), [{"a": "x"}, {"a": "y"}], "map[string]interface {}"), ({"type": "array", "items": STRING}, [["x"], ["y"]], "[]interface {}")],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("rule", "fails"),
+    [
+        ("self == self", True),
+        ("self == self || true", True),
+        ("(self + []).size() == 2", True),
+        ("[self].indexOf(self) == 0", True),
+        ("self != []", False),
+        ("[self[0], self[1]] == self", False),
+        ("self.exists(x, x in self)", False),
+    ],
+)
+def test_sets_of_containers_cannot_be_compared(items: dict[str, Any], value: Any, go_type: str, rule: str, fails: bool) -> None:
+    """Go cannot hash them; so did 1.36.3 answer."""
+    found = messages(obj(s=ruled({"type": "array", "items": items, "x-kubernetes-list-type": "set"}, rule)), {"s": value})
+    problem = f"internal error: runtime error: hash of unhashable type {go_type} evaluating rule: {rule}"
+    assert [text.partition('array": ')[2] for text in found] == ([problem] if fails else [])
