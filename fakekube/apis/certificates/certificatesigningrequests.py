@@ -44,7 +44,7 @@ _USAGES = frozenset(
 class _Requests(Strategy):
     """The base strategy: rules of all updates of a request."""
 
-    checks_metadata = False  # here, it is part of the rest
+    checks_metadata = False  # `validate` does it, before the other checks
     checks_metadata_update = False
     sets_approval = False
 

@@ -105,16 +105,14 @@ def request_token(context: WriteContext, name: str, request: Object) -> Object:
     spec = dict(request.get("spec") or {})
     if not spec.get("audiences"):
         spec["audiences"] = [context.services.issuer]
-    seconds = spec.get("expirationSeconds", 0)
     _check_spec(spec, context.emulation.minor)
     now = context.clock.now()
     context.check({**request, "metadata": {**meta, "creationTimestamp": print_time(now)}, "spec": spec})
     bound = _bound_object(context, name, spec)
-    seconds = spec["expirationSeconds"]
     claims = _claims(context, account, bound, spec, now)
     token = context.services.sign(claims)
     context.annotations.setdefault(_ISSUED_CREDENTIAL, ("Metadata", f"JTI={claims['jti']}"))
-    expiration = print_time(now + timedelta(seconds=seconds))
+    expiration = print_time(now + timedelta(seconds=spec["expirationSeconds"]))
     return {
         **request,
         "metadata": {**meta, "creationTimestamp": print_time(now)},

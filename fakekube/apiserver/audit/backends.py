@@ -22,7 +22,7 @@ from fakekube.base.golang.strconv import go_quote
 from fakekube.base.private_files import open_private
 
 if TYPE_CHECKING:
-    from fakekube.apiserver.webhooks.transport import Endpoint, Transport
+    from fakekube.apiserver.webhooks.transport import Endpoint
 
 Event = dict[str, Any]
 """An audit.k8s.io/v1 Event as JSON."""
@@ -42,7 +42,7 @@ class LogBackend:
     """Appends lines to a file, which is opened for the first one.
 
     Args:
-        path: of the file; "-" is standard output.
+        path: the path of the file; "-" is standard output.
         form: json or legacy.
     """
 
@@ -111,14 +111,16 @@ class WebhookBackend:
     """Posts EventLists to a webhook.
 
     Args:
-        endpoint: of the webhook.
+        endpoint: where the webhook is.
         options: the mode, and the limits of batches and of the queue.
     """
 
     def __init__(self, endpoint: Endpoint, options: AuditOptions) -> None:
+        from fakekube.apiserver.webhooks.transport import Transport
+
         self._endpoint = endpoint
         self._options = options
-        self._transport: Transport | None = None
+        self._transport = Transport()
         self._waiting: deque[Event] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -153,10 +155,6 @@ class WebhookBackend:
 
     def _send(self, events: Sequence[Event], tries: int) -> None:
         """Posts events. As in kube-apiserver, they are dropped if no attempt succeeds; after `close` attempts follow at once."""
-        from fakekube.apiserver.webhooks.transport import Transport
-
-        if self._transport is None:
-            self._transport = Transport()
         body: dict[str, Any] = {"kind": "EventList", "apiVersion": "audit.k8s.io/v1", "metadata": {}, "items": list(events)}
         data, delay = json.dumps(body) + b"\n", _DELAY
         for _ in range(tries):
@@ -178,5 +176,4 @@ class WebhookBackend:
             thread = self._thread
         if thread is not None:
             thread.join(_TIMEOUT)
-        if self._transport is not None:
-            self._transport.close()
+        self._transport.close()

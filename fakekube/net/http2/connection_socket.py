@@ -1,14 +1,13 @@
-"""The socket of an HTTP/2 connection, which the loop's thread and worker threads share, and a watch's transport on it.
+"""The socket of an HTTP/2 connection, which the loop's thread and worker threads share, and the transport of a watch on it.
 
 The loop's thread receives and sends pending bytes. Threads hold `_lock` while they use the protocol or the socket, and do not
 wait for the client meanwhile. A worker that has sent a response polls the socket itself for a moment (`_listener`), so that a
 client with one request after the other is served without a change of threads.
 
-Invariant: the socket is closed, and the server notified, when the connection has ended and no worker serves it.
-
-The transport of a watch on an HTTP/2 stream, for the pump: the client's windows limit what it sends, not a socket.
-
+`StreamTransport` is the transport of a watch on a stream, for the pump: the client's windows limit what it sends, not a socket.
 The pump calls it in the loop's thread; a worker calls it to begin a watch. Events are reported in the loop's thread only.
+
+Invariant: the socket is closed, and the server notified, when the connection has ended and no worker serves it.
 """
 
 from __future__ import annotations
@@ -28,6 +27,8 @@ from fakekube.net.http2.stream import RequestStream
 from fakekube.net.loop import READ, WRITE, Loop
 from fakekube.net.pump import RequestService
 from fakekube.net.transport import UNEXPECTED_ERROR, Disconnected, Transport
+
+_log = logging.getLogger(__name__)
 
 
 class Multiplexer(Protocol):
@@ -109,14 +110,12 @@ class Unframed:
         return b""
 
 
-_log = logging.getLogger(__name__)
-
 _PREFACE_SECONDS = 10.0
 """The timeout for the preface and the first SETTINGS (prefaceTimeout)."""
 _IDLE_SECONDS = 90.0
+"""The idle timeout of kube-apiserver (secure_serving.go)."""
 BODY_SECONDS = 60.0
 """The time for bodies while no request of the connection is served."""
-"""The idle timeout of kube-apiserver (secure_serving.go)."""
 _GOAWAY_SECONDS = 1.0
 """The time for the last frames of a connection after an error (goAwayTimeout)."""
 
