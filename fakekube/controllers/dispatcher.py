@@ -36,6 +36,8 @@ from fakekube.store import Event, Store
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
 
+_log = logging.getLogger(__name__)
+
 
 T = TypeVar("T")
 
@@ -119,9 +121,6 @@ class WorkQueue(Generic[T]):
     def forget(self, item: T) -> None:
         """Resets the failures of an item (RateLimiter.Forget)."""
         self._failures.pop(item, None)
-
-
-_log = logging.getLogger(__name__)
 
 
 class Dispatcher:

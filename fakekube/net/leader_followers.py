@@ -33,6 +33,8 @@ from dataclasses import dataclass
 
 from fakekube.base.threads import WORKERS
 
+_log = logging.getLogger(__name__)
+
 _SECONDS = 1e-4
 
 
@@ -64,8 +66,6 @@ class SwitchInterval:
 SWITCH_INTERVAL = SwitchInterval()
 """The switch interval of this process."""
 
-
-_log = logging.getLogger(__name__)
 
 _TURN_SECONDS = 0.005
 """The time after which a follower takes the lead from a thread that is still in a callback."""

@@ -37,6 +37,8 @@ from fakekube.net.loop import READ, WRITE, Loop
 from fakekube.net.streams import BrokenStreamError, Fragment, Source, Stream, Tunnel
 from fakekube.net.transport import Disconnected, Transport
 
+_log = logging.getLogger(__name__)
+
 Application = Callable[[dict[str, Any], Callable[..., Callable[[bytes], object]]], Iterable[bytes]]
 
 
@@ -159,8 +161,6 @@ class Raw:
     def paused(self) -> bool:
         return self._tunnel.full
 
-
-_log = logging.getLogger(__name__)
 
 _MAX_REPLY_BYTES = 65536
 _ROUND_SECONDS = 0.002

@@ -31,6 +31,8 @@ from fakekube.base.threads import WORKERS
 from fakekube.net.streams import BrokenStreamError, Notifier
 from fakekube.net.wsgi import Application, environ_key
 
+_log = logging.getLogger(__name__)
+
 Headers = list[tuple[str, str]]
 
 
@@ -122,12 +124,6 @@ class ForwardedBody:
 def header(headers: Headers, name: str) -> str:
     """Returns the first header with a name, which is in lower case; "" if there is none."""
     return next((value for key, value in headers if key.lower() == name), "")
-
-
-"""The timeout of dialing (net.Dialer of the default transport)."""
-
-
-_log = logging.getLogger(__name__)
 
 
 class MountedBackend:

@@ -40,6 +40,8 @@ from fakekube.base.objects import Object
 from fakekube.base.threads import WORKERS
 from fakekube.store import Record, Reflector, Store
 
+_log = logging.getLogger(__name__)
+
 #: The user of requests of the aggregator.
 AGGREGATOR = User("system:kube-aggregator", groups=("system:masters",))
 
@@ -143,8 +145,6 @@ def _check(location: Location, path: str, deadline: float) -> State:
         return State("False", "FailedDiscoveryCheck", f"failing or missing response from {url}: {problem}", answered=True)
     return State("False", "FailedDiscoveryCheck", f"failing or missing response from {url}: {problem}")
 
-
-_log = logging.getLogger(__name__)
 
 #: `AvailableConditionController.state` while only one installed application is known: equal in all clusters, which can share
 #: documents made for it.

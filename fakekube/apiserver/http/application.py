@@ -53,6 +53,8 @@ from fakekube.net.wsgi import Environment, Headers, body_reader, path_of, reques
 if TYPE_CHECKING:
     from fakekube.apiserver.audit.auditor import AuditContext, Auditor
 
+_log = logging.getLogger(__name__)
+
 
 StartResponse = Callable[..., Any]
 
@@ -96,8 +98,6 @@ class Observer(Protocol):
     def observe(self, environ: Environment, path: str) -> Observation:
         """Called for every incoming request."""
 
-
-_log = logging.getLogger(__name__)
 
 #: Characters of a target, with its method, that is kept.
 _MAXIMUM_TARGET: Final = 500

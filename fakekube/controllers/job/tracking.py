@@ -29,8 +29,6 @@ from fakekube.controllers.job.pod_failure_policy import (
 )
 from fakekube.controllers.job.utils import ensure_condition_status, find_true_condition, new_condition
 
-#: The finalizer of pods that are not yet counted (JobTrackingFinalizer).
-
 
 def has_job_tracking_finalizer(pod: StoredObject) -> bool:
     """Reports whether the pod has the finalizer, and so is not yet counted."""

@@ -29,6 +29,8 @@ from fakekube.net.response import APPLICATION_FAILED, BODILESS, NO_RESPONSE, Fie
 from fakekube.net.streams import BrokenStreamError, Stream, is_stream
 from fakekube.net.transport import Disconnected
 
+_log = logging.getLogger(__name__)
+
 
 class BodySource(Protocol):
     """The part of the connection that bodies use."""
@@ -177,8 +179,6 @@ class StreamAnswer(WSGIResponse):
         fields.append(("date", date or self._date()))
         return encode_block(code, fields)
 
-
-_log = logging.getLogger(__name__)
 
 _PLAIN_TEXT = (("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-Options", "nosniff"))
 _HTML = (("Content-Type", "text/html; charset=utf-8"),)
