@@ -18,7 +18,7 @@ from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apis.core.nodes import CSI_NODE_OF_OTHER_NODE, LEASE_OF_OTHER_NODE
 from fakekube.apis.core.pods import visitor
 from fakekube.apis.core.pods.visitor import api_object_reference, claim_names
-from fakekube.apis.core.serviceaccounts import uid_mismatch
+from fakekube.apis.core.serviceaccounts.token import uid_mismatch
 from fakekube.apis.validation.differences import diff
 from fakekube.apis.validation.to_internal import semantic_deep_equal
 from fakekube.apis.well_known import (

@@ -33,10 +33,12 @@ from fakekube.apiserver.aggregator.backends import (
     ForwardedBody,
     MountedBackend,
     MountedBody,
+    header,
+)
+from fakekube.apiserver.aggregator.headers import (
     encoded_path,
     encoded_query,
     forwarded_uri,
-    header,
     identity,
     is_upgrade,
     request_headers,

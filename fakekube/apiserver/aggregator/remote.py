@@ -31,8 +31,8 @@ from fakekube.apiserver.aggregator.backends import (
     BackendTimeoutError,
     ForwardedBody,
     header,
-    response_headers,
 )
+from fakekube.apiserver.aggregator.headers import response_headers
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.webhooks.connections import ConnectionFailedError
 from fakekube.apiserver.webhooks.transport import CONNECTION_BROKEN, DEADLINE_EXCEEDED, Endpoint, connect

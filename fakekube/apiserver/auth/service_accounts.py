@@ -1,4 +1,6 @@
-"""Service account tokens: signing, verification, and the claims of those of the TokenRequest API and in Secrets.
+"""Service account tokens: signing and verification, and the claims of those in Secrets.
+
+`apis.core.serviceaccounts.token` makes the claims of the others.
 
 Tokens are JSON Web Tokens. Without --service-account-signing-key-file the key is ECDSA P-256, generated on first use. The
 clusters of a process share it, but for those that are isolated: forks have the same service accounts with the same uids.

@@ -183,7 +183,7 @@ def _json_patch(
         patched = edit(present)
         try:
             obj, unknown = bodies.decode_patched(scope, patched, live, wants_strict=strict)
-            _report_strict_errors(scope, [*findings, *unknown] if strict else [], options)
+            bodies.report_strict_errors(scope, [*findings, *unknown], options.field_validation)
         except bodies.Problem as problem:
             raise refusal(present, patched, problem.message) from None
         try:
@@ -329,15 +329,6 @@ def _without_kind(obj: Object) -> Object:
     obj.pop("kind", None)
     obj.pop("apiVersion", None)
     return obj
-
-
-def _report_strict_errors(scope: Scope, findings: Sequence[str], options: WriteOptions) -> None:
-    """Reports strict decoding errors. Raises Problem if fieldValidation is Strict."""
-    if not findings:
-        return
-    if options.field_validation == "Strict":
-        raise bodies.Problem(strict_decoding_error(findings))
-    scope.request.warnings.extend(findings)
 
 
 def _finish(scope: Scope, live: Object, obj: Object, options: WriteOptions) -> Object:

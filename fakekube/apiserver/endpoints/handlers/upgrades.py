@@ -126,7 +126,7 @@ def _dial_kubelet(request: Request, info: ConnectionInfo) -> Kubelet:
 
 def _forwarded_headers(request: Request) -> dict[str, str]:
     """Returns the headers of an upgrade as the kubelet gets them: names in lower case."""
-    from fakekube.apiserver.aggregator.backends import request_headers
+    from fakekube.apiserver.aggregator.headers import request_headers
 
     found = {name.lower(): value for name, value in request_headers(request.headers, upgrade=True)}
     if "content-length" in request.headers:
