@@ -161,7 +161,7 @@ class NodeRestriction(Plugin):
             check(node, attributes)
 
 
-# ---------------------------------------------------------------- pods
+# --- Pods -------------------------------------------------------------------------------------------------------------
 
 
 def _check_pod(node: str, attributes: Attributes) -> None:
@@ -249,7 +249,7 @@ def _metadata(obj: Mapping[str, Any]) -> Mapping[str, Any]:
     return obj.get("metadata") or {}
 
 
-# ---------------------------------------------------------------- nodes and their objects
+# --- Nodes and their objects ------------------------------------------------------------------------------------------
 
 
 def _check_node(node: str, attributes: Attributes) -> None:

@@ -370,7 +370,7 @@ def _upgrade(backend: RemoteBackend | Unreachable, request: BackendRequest) -> R
         return text_error(503, str(error))
 
 
-# ---------------------------------------------------------------- responses
+# --- Responses --------------------------------------------------------------------------------------------------------
 
 
 def _proxy_response(response: BackendResponse, request: Request, front: Front, *, long_running: bool) -> Response:

@@ -267,7 +267,7 @@ class UpgradeTunnel:
         connection.socket.setblocking(False)
         WORKERS.run(self._run)
 
-    # ---------------------------------------------------------------- called by the server
+    # --- Called by the server -----------------------------------------------------------------------------------------
 
     @property
     def ended(self) -> bool:
@@ -304,7 +304,7 @@ class UpgradeTunnel:
         with suppress(OSError):
             self._wake_writer.send(b"x")
 
-    # ---------------------------------------------------------------- runs in the thread of the tunnel
+    # --- Runs in the thread of the tunnel -----------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:

@@ -200,7 +200,7 @@ class ServiceAccountTokens:
         user = self._legacy_user(token, claims) if issuer == LEGACY_ISSUER else self._bound_user(claims)
         return AuthenticatedToken(identities.with_authenticated(user), common)
 
-    # ------------------------------------------------------------ bound tokens
+    # --- Bound tokens -------------------------------------------------------------------------------------------------
 
     def _bound_user(self, claims: Mapping[str, Any]) -> User:
         _check_times(claims, self._clock.now())
@@ -242,7 +242,7 @@ class ServiceAccountTokens:
         deleted = obj["metadata"].get("deletionTimestamp")
         return deleted is not None and datetime.fromisoformat(deleted) < self._clock.now() - _LEEWAY
 
-    # ------------------------------------------------------------ tokens in Secrets
+    # --- Tokens in Secrets --------------------------------------------------------------------------------------------
 
     def _legacy_user(self, token: str, claims: Mapping[str, Any]) -> User:
         namespace, secret, name, uid = (

@@ -213,7 +213,7 @@ _DELETE_OPTIONS = GVK("", "v1", "DeleteOptions")
 _ANY_DELETE_OPTIONS = GVK("meta.k8s.io", "v1", "DeleteOptions")
 
 
-# ---------------------------------------------------------------- steps
+# --- Steps ------------------------------------------------------------------------------------------------------------
 
 
 def _parse(types: Builtins, form: str, body: bytes, expected: GVK, *, custom: bool) -> Parsed:

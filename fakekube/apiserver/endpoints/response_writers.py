@@ -39,7 +39,7 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _METADATA = ("", "Metadata")
 
 
-# ---------------------------------------------------------------- whole answers
+# --- Whole answers ----------------------------------------------------------------------------------------------------
 
 
 def _transform_object(scope: Scope, chosen: MediaType, code: int, stored: Document, shown: Document) -> Response:
@@ -122,7 +122,7 @@ def _not_acceptable(scope: Scope, problem: str, suffix: str = "") -> StatusError
     return status.not_acceptable(f"you requested {wanted}, but {problem} (*{go_type})")
 
 
-# ---------------------------------------------------------------- tables
+# --- Tables -----------------------------------------------------------------------------------------------------------
 
 Pairs = list[tuple[Document, Document]]
 """Stored documents, and the same in the requested version."""
@@ -225,7 +225,7 @@ class _Rows:
         return shown if self._include == "Object" else self._metadata_of(shown if self._custom else stored)
 
 
-# ---------------------------------------------------------------- watch events
+# --- Watch events -----------------------------------------------------------------------------------------------------
 
 
 class EventTransform:
@@ -277,7 +277,7 @@ def _list_kind_of(resource: Resource) -> Kind:
     return Kind(resource.api_version, resource.list_kind, None, resource.custom)
 
 
-# ---------------------------------------------------------------- whole answers
+# --- Whole answers ----------------------------------------------------------------------------------------------------
 
 
 @with_deep_stack
@@ -323,7 +323,7 @@ def plain_response(scope: Scope, chosen: MediaType, code: int, obj: Object, kind
     return _response(chosen, code, form.object(form.encoded_item(Document(obj), kind), kind))
 
 
-# ---------------------------------------------------------------- watch events
+# --- Watch events -----------------------------------------------------------------------------------------------------
 
 
 class UnencodableError(Exception):

@@ -134,7 +134,7 @@ def _name_of_patch(scope: Scope) -> str:
     return "patch" if scope.resource.emulation.minor >= _VALIDATED_AT_ONCE_SINCE else "YAML"
 
 
-# ---------------------------------------------------------------- patches of the JSON text
+# --- Patches of the JSON text -----------------------------------------------------------------------------------------
 
 
 def _read_json_patch(scope: Scope, body: _Body, options: WriteOptions) -> Change:
@@ -221,7 +221,7 @@ def _read_strategic(scope: Scope, body: _Body, options: WriteOptions) -> Change:
     return change
 
 
-# ---------------------------------------------------------------- apply
+# --- Apply ------------------------------------------------------------------------------------------------------------
 
 #: Matches numbers, in any base, that may not fit into an int64.
 _LARGE_NUMBER = re.compile(rb"[0-9A-Fa-f_]{16}").search
@@ -273,7 +273,7 @@ def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOpti
     return change
 
 
-# ---------------------------------------------------------------- shared steps
+# --- Shared steps -----------------------------------------------------------------------------------------------------
 
 
 def _parse(body: _Body, problem: str, *, untyped: bool = False) -> tuple[Any, list[str]]:
