@@ -7,12 +7,13 @@ cluster; each is made when it is first needed.
 Invariant: between two calls of `catch_up`, `objects` is the content of the resource at one revision. Objects are shared with
 the store and never changed.
 
-Specified by: k8s.io/client-go/tools/cache (reflector.go, shared_informer.go, thread_safe_store.go).
+Specified by: k8s.io/client-go/tools/cache (reflector.go, shared_informer.go, thread_safe_store.go);
+k8s.io/apimachinery/pkg/apis/meta/v1/controller_ref.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fakekube.apis.rest.resource import Resource
@@ -24,10 +25,7 @@ if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
 
 
-# --- Objects as controllers handle them, and their references to controllers -------------------------------------------
-# This module imports no other of the room, so that the cache of the informers can use it.
-#
-# Specified by: k8s.io/apimachinery/pkg/apis/meta/v1/controller_ref.go.
+# ---------------------------------------------------------------- references to controllers
 
 
 def get_controller_of(obj: Mapping[str, Any]) -> Object | None:
@@ -74,6 +72,11 @@ class Informer:
     """The objects of one resource, indexed by namespace, name and controller. It is empty before `open`.
 
     One thread at a time uses it.
+
+    Args:
+        name: the resource, named as in `Reconciler.watches`.
+        resource: the resource in the version that controllers use.
+        bucket: has its objects.
     """
 
     def __init__(self, name: str, resource: Resource, bucket: Bucket[Document]) -> None:
@@ -91,17 +94,17 @@ class Informer:
         """Returns one object, or None."""
         return self._objects.get(namespace, {}).get(name)
 
-    def objects(self, namespace: str = "") -> Iterable[Object]:
+    def objects(self, namespace: str = "") -> Sequence[Object]:
         """Returns the objects of one namespace, or of all for ""."""
         if namespace:
             return list(self._objects.get(namespace, {}).values())
         return [obj for objects in self._objects.values() for obj in objects.values()]
 
-    def by_name(self, name: str) -> Iterable[Object]:
+    def by_name(self, name: str) -> Sequence[Object]:
         """Returns the objects of that name in all namespaces."""
         return [objects[name] for objects in self._objects.values() if name in objects]
 
-    def dependents_of(self, uid: str) -> Iterable[Object]:
+    def dependents_of(self, uid: str) -> Sequence[Object]:
         """Returns the objects whose controller has this uid."""
         if self._by_owner is None:
             self._by_owner = {}
@@ -109,7 +112,7 @@ class Informer:
                 self._index_by_owner(obj)
         return list(self._by_owner.get(uid, {}).values())
 
-    def orphans(self, namespace: str) -> Iterable[Object]:
+    def orphans(self, namespace: str) -> Sequence[Object]:
         """Returns the objects of a namespace that have no controller."""
         return self.dependents_of(_orphan_key(namespace))
 
@@ -273,20 +276,20 @@ class Cache:
         """Returns one object, or None. It must not be changed."""
         return self.informer(resource).get(namespace, name)
 
-    def list(self, resource: str, namespace: str = "", labels: Mapping[str, str] | None = None) -> Iterable[Object]:
+    def list(self, resource: str, namespace: str = "", labels: Mapping[str, str] | None = None) -> Sequence[Object]:
         """Returns the objects of one namespace, or of all for ""; with `labels`, those that have all these labels."""
         found = self.informer(resource).objects(namespace)
         return found if not labels else [obj for obj in found if _has_labels(obj, labels)]
 
-    def by_name(self, resource: str, name: str) -> Iterable[Object]:
+    def by_name(self, resource: str, name: str) -> Sequence[Object]:
         """Returns the objects of that name in all namespaces."""
         return self.informer(resource).by_name(name)
 
-    def dependents_of(self, resource: str, uid: str) -> Iterable[Object]:
+    def dependents_of(self, resource: str, uid: str) -> Sequence[Object]:
         """Returns the objects whose controller is the owner with this uid."""
         return self.informer(resource).dependents_of(uid)
 
-    def orphans(self, resource: str, namespace: str) -> Iterable[Object]:
+    def orphans(self, resource: str, namespace: str) -> Sequence[Object]:
         """Returns the objects of a namespace that have no controller."""
         return self.informer(resource).orphans(namespace)
 

@@ -49,7 +49,7 @@ class ResourceQuotaController(Reconciler):
 
     def _replenish_quota(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterator[Key]:
         """Yields the quotas whose usage an update or a deletion may have reduced (replenishQuota)."""
-        quotas = list(self.cache.list(QUOTAS, obj["metadata"].get("namespace", "")))
+        quotas = self.cache.list(QUOTAS, obj["metadata"].get("namespace", ""))
         plural, _, group = resource.partition(".")
         evaluator = evaluator_for(group, plural) if quotas else None
         if evaluator is None or (event_type != DELETED and not self._usage_changed(evaluator, obj, old or obj, quotas)):

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -79,6 +80,8 @@ ELLIPSIS: Final = " ..."
 
 @dataclass(slots=True)
 class _Series:
+    """Equal events: the Event object, how many there were, and the monotonic time of the last one."""
+
     name: str
     namespace: str
     count: int
@@ -135,10 +138,8 @@ class SeriesRecorder:
         for ended in [one for one, known in series.items() if now - known.last > SERIES_ENDS]:
             del series[ended]
         series[key] = _Series(name, namespace, 1, now)
-        try:
+        with suppress(ApiError):
             self._client.create(event, namespace=namespace)
-        except ApiError:
-            return
 
     def forget(self, obj: StoredObject) -> None:
         """Forgets the series of an object that was deleted."""
@@ -150,17 +151,20 @@ class SeriesRecorder:
         if series.count != 2:
             return
         patch = {"series": {"count": 2, "lastObservedTime": self._micro_time_now()}}
-        try:
+        with suppress(ApiError):
             self._client.patch("events.events.k8s.io", series.name, patch, namespace=series.namespace)
-        except ApiError:
-            return
 
     def _micro_time_now(self) -> str:
         return print_micro_time(self._clock.now())
 
 
 class VolumeBinder:
-    """Writes bindings for the scheduler."""
+    """Binds the claims of pods to volumes (BindPodVolumes).
+
+    Args:
+        client: writes claims and volumes.
+        lister: reads them.
+    """
 
     def __init__(self, client: Client, lister: Lister) -> None:
         self._client, self._lister = client, lister
@@ -257,10 +261,11 @@ class Scheduler(Reconciler):
         self._has_claims = emulation.enabled("DynamicResourceAllocation")
         self._of_claims = f"{NO_CLAIMS}, " if self._has_claims and emulation.minor < _SILENT_SINCE else ""
         self._waiting: dict[str, tuple[PodInfo, str]] = {}
+        """Uid → a pod whose claims have to be bound first, and its node."""
         for node in self.cache.list("nodes"):
             self._snapshot.set_node(node["metadata"]["name"], node)
         for pod in self.cache.list("pods"):
-            self._pod_changed(pod, None)
+            self._on_pod_changed(pod, None)
         if self._queue:
             self.enqueue(QUEUE)
 
@@ -290,29 +295,29 @@ class Scheduler(Reconciler):
             self._queue.move_all_to_active(ClusterEvent(resource, None if deleted else obj, obj if deleted else before))
         elif resource == "pods":
             if deleted:
-                self._pod_deleted(obj)
+                self._on_pod_deleted(obj)
             else:
-                self._pod_changed(obj, old)
+                self._on_pod_changed(obj, old)
         else:
             self._queue.move_all_to_active(ClusterEvent(resource, None if deleted else obj, obj if deleted else old))
             if resource == "persistentvolumeclaims" and self._waiting:
                 return [Key("bind", uid) for uid in self._waiting]
         return (QUEUE,) if self._queue else ()
 
-    def _pod_changed(self, obj: StoredObject, old: StoredObject | None) -> None:
+    def _on_pod_changed(self, obj: StoredObject, old: StoredObject | None) -> None:
         uid = obj["metadata"]["uid"]
         spec = obj["spec"]
         if _is_terminal(obj):
-            self._pod_deleted(obj)
+            self._on_pod_deleted(obj)
         elif spec.get("nodeName"):
-            self._assigned_pod_changed(PodInfo(obj), spec["nodeName"], old)
+            self._on_assigned_pod_changed(PodInfo(obj), spec["nodeName"], old)
         elif spec.get("schedulerName") == DEFAULT_SCHEDULER_NAME:
             if "deletionTimestamp" in obj["metadata"]:
                 self._queue.remove(uid)
             elif not spec.get("schedulingGates") and not _waits_for_claims(obj):
-                self._pending_pod_changed(PodInfo(obj), old)
+                self._on_pending_pod_changed(PodInfo(obj), old)
 
-    def _assigned_pod_changed(self, pod: PodInfo, node: str, old: StoredObject | None) -> None:
+    def _on_assigned_pod_changed(self, pod: PodInfo, node: str, old: StoredObject | None) -> None:
         self._queue.remove(pod.uid)
         self._waiting.pop(pod.uid, None)
         before = old if old is not None and old["spec"].get("nodeName") else None
@@ -320,7 +325,7 @@ class Scheduler(Reconciler):
             self._snapshot.set_pod(pod, node)
             self._queue.move_all_to_active(ClusterEvent("pods", pod.obj, before))
 
-    def _pending_pod_changed(self, pod: PodInfo, old: StoredObject | None) -> None:
+    def _on_pending_pod_changed(self, pod: PodInfo, old: StoredObject | None) -> None:
         if pod.uid in self._waiting:
             return
         nominated = (pod.obj.get("status") or {}).get("nominatedNodeName")
@@ -330,7 +335,7 @@ class Scheduler(Reconciler):
             return
         self._queue.add(pod)
 
-    def _pod_deleted(self, obj: StoredObject) -> None:
+    def _on_pod_deleted(self, obj: StoredObject) -> None:
         uid = obj["metadata"]["uid"]
         self._queue.remove(uid)
         self._waiting.pop(uid, None)
@@ -372,18 +377,26 @@ class Scheduler(Reconciler):
             else:
                 self._waiting[pod.uid] = (pod, node)
         except ApiError as error:
-            self._snapshot.remove_pod(pod.uid)
-            if error.code == 404:
-                self._queue.remove(pod.uid)
-                return
-            self._handle_failure(pod, str(error), (), reason="SchedulerError")
-            self._queue.add(pod)
-            self.requeue_rate_limited(QUEUE)
+            self._handle_binding_error(pod, error)
 
     def _bind_after_volumes(self, uid: str) -> None:
+        """Binds a pod, if it waits for its claims and all are bound."""
         if uid in self._waiting and self._binder.is_bound(self._waiting[uid][0].obj):
             pod, node = self._waiting.pop(uid)
-            self._bind_pod(pod, node)
+            try:
+                self._bind_pod(pod, node)
+            except ApiError as error:
+                self._handle_binding_error(pod, error)
+
+    def _handle_binding_error(self, pod: PodInfo, error: ApiError) -> None:
+        """Removes an assumed pod from its node, and schedules it again unless it is gone (handleBindingCycleError)."""
+        self._snapshot.remove_pod(pod.uid)
+        if error.code == 404:
+            self._queue.remove(pod.uid)
+            return
+        self._handle_failure(pod, str(error), (), reason="SchedulerError")
+        self._queue.add(pod)
+        self.requeue_rate_limited(QUEUE)
 
     def _bind_pod(self, pod: PodInfo, node: str) -> None:
         binding = {

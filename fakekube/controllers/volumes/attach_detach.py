@@ -4,6 +4,8 @@ It handles nodes whose kubelet leaves attaching to the control plane (an annotat
 `attachRequired: false`. The attacher of the driver, which fakekube does not have, attaches the volume and writes the status of
 the VolumeAttachment.
 
+Invariant: an event about a result is recorded once for each pod.
+
 Specified by: pkg/controller/volume/attachdetach, pkg/volume/csi/csi_attacher.go.
 """
 
@@ -59,6 +61,11 @@ class AttachDetachController(Reconciler):
         pods = self.cache.list("pods", obj["metadata"]["namespace"])
         nodes = {pod["spec"].get("nodeName") for pod in pods if uses_claim(pod, obj["metadata"]["name"])}
         return [Key("", node) for node in nodes if node]
+
+    def forget(self, obj: StoredObject) -> None:
+        super().forget(obj)
+        uid = obj["metadata"]["uid"]
+        self._recorded = {known for known in self._recorded if known[0] != uid}
 
     def reconcile(self, key: Key) -> None:
         node = self.cache.get("nodes", "", key.name)

@@ -181,6 +181,7 @@ def _key() -> str:
 
 
 def _web_server(name: str) -> Image:
+    """Returns an image that serves ports and needs no process."""
     return Image(programs={name: _wait, "/docker-entrypoint.sh": _wait}, entrypoint=(name,), daemon=True)
 
 
@@ -264,7 +265,7 @@ def _needs_no_image(argv: tuple[str, ...]) -> bool:
 
 @cache
 def find_known(image: str) -> Image | None:
-    """Returns the find_known image with a name; None if there is none."""
+    """Returns the image with this name that every cluster knows; None if there is none."""
     name = image.partition("@")[0].rpartition("/")[2].partition(":")[0]
     return _IMAGES.get(name)
 

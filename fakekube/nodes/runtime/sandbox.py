@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from fakekube.base.objects import StoredObject
 from fakekube.net.streaming.kubelet_api import Connection, Destination, KubeletError
+from fakekube.nodes.pod_state import KILLED
 from fakekube.nodes.pod_status import status_of
 from fakekube.nodes.runtime.behaviour import Behaviour, PortHandler
 from fakekube.nodes.runtime.container import Container, ContainerContext, Run
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 #: Ports that images serve although the container does not declare them.
 _WELL_KNOWN: Final = {"nginx": 80, "httpd": 80}
-_ENDED: Final = 137
 
 
 class PodRuntime(PodNetworks, Protocol):
@@ -99,7 +99,7 @@ class Sandbox:
             lambda: self.pod,
             runtime.cluster,
             self._timestamp,
-            self._token,
+            self._get_token,
             lambda: self.node,
             node_files=self._node_files,
             shared_files=lambda: runtime.node_files(""),
@@ -209,6 +209,7 @@ class Sandbox:
         return made
 
     def _make_files(self, container: Container) -> FileSystem:
+        """Returns the files of a container: those of its image, with the mounts of volumes, /proc and the cgroup."""
         root = root_of(container.spec.get("image", ""), container.run.started.timestamp(), container.image)
         writable = FileSystem(root, self._timestamp, Space(container.memory_bound))
         install(self.pod, writable)
@@ -251,17 +252,17 @@ class Sandbox:
             self.close()
         now = self._runtime.clock.now()
         for name, runs in list(self._runs.items()):
-            for container in [one for one in runs.values() if one.is_running]:
+            for container in [one for one in list(runs.values()) if one.is_running]:  # another thread may add one
                 status = None if found is None else status_of(found, name)
                 run = None if status is None else run_of(status)
                 if run is not None and run.attempt == container.run.attempt and run.finished is None:
                     continue
                 if run is None or run.attempt != container.run.attempt:
-                    run = replace(container.run, finished=now, exit_code=_ENDED)
+                    run = replace(container.run, finished=now, exit_code=KILLED)
                 container.end(run)
         return found is not None
 
-    def _token(self, audience: str, seconds: int) -> str:
+    def _get_token(self, audience: str, seconds: int) -> str:
         """Returns a token of the pod's service account, which is renewed after 80 % of its lifetime; "" if there is no
         account."""
         found = self._tokens.get((audience, seconds))
@@ -371,7 +372,7 @@ class Sandbox:
         return self.network.listeners.has(port, protocol)
 
     def send(self, port: int, data: bytes, peer: Peer) -> bytes | None:
-        """Sends a datagram to a port. Returns its answer; None if there is none. Raises OSError if nothing listens there."""
+        """Sends a datagram to a port. Returns the response; None if there is none. Raises OSError if nothing listens there."""
         self.listens(port, "UDP")
         return self.network.listeners.send(port, data, peer)
 
@@ -404,6 +405,7 @@ def run_of(status: StoredObject, *, previous: bool = False) -> Run | None:
 
 
 def _terminated_run(state: StoredObject, attempt: int) -> Run:
+    """Returns the run that a terminated state tells of."""
     started, finished = state.get("startedAt"), state.get("finishedAt")
     end = datetime.fromisoformat(finished) if finished else datetime.fromisoformat("1970-01-01T00:00:00+00:00")
     return Run(attempt, datetime.fromisoformat(started) if started else end, end, state.get("exitCode", 0))

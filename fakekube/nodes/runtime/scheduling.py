@@ -362,12 +362,13 @@ class Scheduler:
         self._run_here(_INLINE_STEPS * 50)
 
     def _run_here(self, steps: int) -> None:
-        if not self._run(steps, _SLICE if self._busy else _INLINE_SECONDS):
+        """Runs tasks in this thread, which has claimed the scheduler; the pool of busy schedulers continues."""
+        if not self._run_tasks(steps, _SLICE if self._busy else _INLINE_SECONDS):
             self._release()
             _BUSY.add(self)
 
     def _work(self) -> None:
-        if not self._run(_INLINE_STEPS, _SLICE):
+        if not self._run_tasks(_INLINE_STEPS, _SLICE):
             self._release()
             _BUSY.add(self)
 
@@ -381,12 +382,13 @@ class Scheduler:
         """Runs tasks for a slice of time; returns False if there are more. Another thread may run them instead."""
         if not self._claim():
             return True
-        if self._run(_INLINE_STEPS, _SLICE):
+        if self._run_tasks(_INLINE_STEPS, _SLICE):
             return True
         self._release()
         return False
 
     def _claim(self) -> bool:
+        """Claims the scheduler for this thread; returns False if another one has it."""
         with self._lock:
             if self._runner is not None:
                 return False
@@ -398,7 +400,7 @@ class Scheduler:
         if self._claim():
             WORKERS.run(self._work)
 
-    def _run(self, steps: int, seconds: float) -> bool:
+    def _run_tasks(self, steps: int, seconds: float) -> bool:
         """Runs tasks until none can run, for at most `steps` steps and seconds of computing; returns False if there are more.
 
         The caller must have claimed the scheduler; it is released, unless this returns False.
@@ -406,7 +408,7 @@ class Scheduler:
         self._runner = threading.get_ident()
         replayed, end = 0, thread_time() + seconds
         while steps and thread_time() < end:
-            task = self._next(replayed < _MAX_REPLAYED)
+            task = self._take_next_task(replayed < _MAX_REPLAYED)
             if task is None:
                 self._busy = False
                 self._set_timer()
@@ -423,7 +425,7 @@ class Scheduler:
         self._busy = True
         return False
 
-    def _next(self, one_by_one: bool) -> Task | None:
+    def _take_next_task(self, one_by_one: bool) -> Task | None:
         """Returns the next task to run; releases the scheduler and returns None if there is none."""
         with self._lock:
             if self._ready:
@@ -458,9 +460,9 @@ class Scheduler:
                 due = self._sleepers[0][0] if self._sleepers and self._eager else None
             if self._timer is not None:
                 self._timer.cancel()
-            self._timer = None if due is None else self._clock.call_at(due, self._due, what="a program in a container")
+            self._timer = None if due is None else self._clock.call_at(due, self._on_due, what="a program in a container")
 
-    def _due(self) -> None:
+    def _on_due(self) -> None:
         """Runs a sleeping task that is due: with a held clock in the thread that moves it, so that it has run when the clock has
         moved; else in a worker."""
         if self._clock.held:
@@ -507,7 +509,7 @@ class _BusySchedulers:
                 sleep_seconds(min(monotonic() - started, _MAX_REST))
 
 
-#: The maximum rest after a slice, in real seconds.
+#: The maximum rest of the thread of busy schedulers after a slice, in real seconds.
 _MAX_REST: Final = 0.05
 _BUSY: Final = _BusySchedulers()
 os.register_at_fork(after_in_child=_BUSY.forget)

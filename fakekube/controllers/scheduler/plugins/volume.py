@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apimachinery.selectors.nodes import selects_node
@@ -92,6 +92,7 @@ def get_pod_volume_claims(pod: StoredObject, lister: Lister) -> PodClaims:
 
 
 def _check_claim(pod: StoredObject, claim: StoredObject | None, name: str, ephemeral: bool) -> StoredObject:
+    """Returns a claim that a pod can use. Raises ClaimError."""
     if claim is None:
         if ephemeral:
             raise ClaimError(f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"')
@@ -107,6 +108,7 @@ def _check_claim(pod: StoredObject, claim: StoredObject | None, name: str, ephem
 
 
 def _is_delayed(claim: StoredObject, lister: Lister) -> bool:
+    """Reports whether a claim is bound only when a pod uses it (IsDelayBindingMode)."""
     name = get_class_name(claim)
     found = lister.get("storageclasses.storage.k8s.io", "", name) if name else None
     return found is not None and found.get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER
@@ -158,6 +160,7 @@ def find_pod_volumes(claims: PodClaims, node: StoredObject, lister: Lister) -> P
 
 
 def _find_delayed(found: PodVolumes, claims: Sequence[StoredObject], node: StoredObject, lister: Lister) -> bool:
+    """Finds volumes for unbound claims, or has them provisioned. Returns False if the node has none for one of them."""
     chosen: set[str] = set()
     for claim in sorted(claims, key=requested_storage):
         selected = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)
@@ -177,6 +180,7 @@ def _find_delayed(found: PodVolumes, claims: Sequence[StoredObject], node: Store
 def _find_smallest(
     claim: StoredObject, node: StoredObject, volumes: Iterable[StoredObject], taken: set[str]
 ) -> StoredObject | None:
+    """Returns the smallest volume for a claim on a node, or the one that is reserved for it (FindMatchingVolume)."""
     best: tuple[int, str] | None = None
     chosen = None
     for volume in volumes:
@@ -199,6 +203,7 @@ def _find_smallest(
 
 
 def _volume_matches_claim(claim: StoredObject, volume: StoredObject) -> bool:
+    """Reports whether a free volume has the class, the labels and the access modes that a claim asks for."""
     spec = claim["spec"]
     selector = spec.get("selector")
     if (volume.get("status") or {}).get("phase") != "Available" or get_class_name(volume) != get_class_name(claim):
@@ -209,6 +214,7 @@ def _volume_matches_claim(claim: StoredObject, volume: StoredObject) -> bool:
 
 
 def _can_provision(claim: StoredObject, node: StoredObject, lister: Lister) -> bool:
+    """Reports whether the class of a claim can provision a volume for a node (checkVolumeProvisions)."""
     found = lister.get("storageclasses.storage.k8s.io", "", get_class_name(claim))
     if found is None or found.get("provisioner", "") in ("", NO_PROVISIONER):
         return False
@@ -363,27 +369,35 @@ class VolumeRestrictions(FilterPlugin):
         return self.claim_conflict if self._cycle.minor >= _IN_USE_SINCE else self.claim_conflict_before
 
 
-_Disk = tuple[str, frozenset[Any], bool, bool]
+class _Disk(NamedTuple):
+    """A disk that only one pod may mount."""
+
+    type: str
+    identity: frozenset[Any]
+    """What names it; two disks with one name in common are the same."""
+    is_read_only: bool
+    is_shared_by_readers: bool
 
 
 def _parse_disk(volume: Volume) -> _Disk | None:
-    """Returns (type, identity, read only, whether readers may share it) of a disk that only one pod may mount; else None."""
+    """Returns the disk of a volume that only one pod may mount; None for other volumes."""
     if source := volume.get("gcePersistentDisk"):
-        return "gce", frozenset({source["pdName"]}), bool(source.get("readOnly")), True
+        return _Disk("gce", frozenset({source["pdName"]}), bool(source.get("readOnly")), True)
     if source := volume.get("awsElasticBlockStore"):
-        return "aws", frozenset({source["volumeID"]}), False, False
+        return _Disk("aws", frozenset({source["volumeID"]}), False, False)
     if source := volume.get("iscsi"):
-        return "iscsi", frozenset({(source["iqn"], source.get("lun"))}), bool(source.get("readOnly")), True
+        return _Disk("iscsi", frozenset({(source["iqn"], source.get("lun"))}), bool(source.get("readOnly")), True)
     if source := volume.get("rbd"):
         image = (source.get("pool") or "rbd", source["image"])
-        return "rbd", frozenset((monitor, *image) for monitor in source["monitors"]), bool(source.get("readOnly")), True
+        return _Disk("rbd", frozenset((monitor, *image) for monitor in source["monitors"]), bool(source.get("readOnly")), True)
     return None
 
 
 def _disks_conflict(one: _Disk, other: _Disk | None) -> bool:
-    if other is None or one[0] != other[0] or not one[1] & other[1]:
+    """Reports whether two pods cannot mount two disks on one node (isVolumeConflict)."""
+    if other is None or one.type != other.type or not one.identity & other.identity:
         return False
-    return not (one[3] and one[2] and other[2])
+    return not (one.is_shared_by_readers and one.is_read_only and other.is_read_only)
 
 
 #: Labels, and the deprecated labels with the same meaning.
@@ -391,6 +405,7 @@ TOPOLOGIES: Final = {
     "topology.kubernetes.io/zone": "failure-domain.beta.kubernetes.io/zone",
     "topology.kubernetes.io/region": "failure-domain.beta.kubernetes.io/region",
 }
+#: Stands between the zones of a label of a volume (LabelMultiZoneDelimiter).
 SEPARATOR: Final = "__"
 
 

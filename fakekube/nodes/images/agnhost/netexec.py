@@ -1,13 +1,17 @@
-"""`agnhost netexec`: servers over HTTP and UDP that tell about themselves, dial others, run commands and end."""
+"""`agnhost netexec`: servers over HTTP and UDP that tell about themselves, dial others, run commands and end.
+
+Specified by: test/images/agnhost/netexec/netexec.go.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from fakekube.base.golang.strconv import go_quote
@@ -31,10 +35,18 @@ _DEFAULTS: Final = {
 _SHELL_LIMIT: Final = 600.0
 #: The maximum number of requests of one /dial.
 _MOST_TRIES: Final = 1000
+#: What is read as an integer (strconv.Atoi), as far as it makes sense here.
+_INTEGER: Final = re.compile(r"-?[0-9]{1,9}")
 
 
 class _NetExec:
-    """The server of one container."""
+    """The server of one container.
+
+    Args:
+        program: the program that serves.
+        port: its HTTP port.
+        override: the URL that it responds to whatever the request is; "" for none.
+    """
 
     def __init__(self, program: Program, port: int, override: str) -> None:
         self._program, self._port, self._override = program, port, override
@@ -93,13 +105,13 @@ class _NetExec:
 
     def _echo(self, request: Request) -> Answer:
         message, code = request.form.get("msg", ""), request.form.get("code", "")
-        if code and not code.lstrip("-").isdigit():
+        if code and not _INTEGER.fullmatch(code):
             return Answer(f"argument 'code' must be an integer or empty, got {go_quote(code)}\n")
         return Answer(message, int(code) if code else 200)
 
     def _redirect(self, request: Request) -> Answer:
         location, code = request.form.get("location", ""), request.form.get("code", "")
-        if code and not code.isdigit():
+        if code and not _INTEGER.fullmatch(code):
             return Answer(f"argument 'code' must be an integer or empty, got {go_quote(code)}\n")
         return Answer("", int(code) if code else 302, {"Location": location})
 
@@ -147,14 +159,14 @@ class _NetExec:
         query = request.query
         host, port, wanted = query.get("host", ""), query.get("port", ""), query.get("request", "")
         tries = query.get("tries") or "1"
-        if not tries.isdigit():
+        if not _INTEGER.fullmatch(tries):
             return Answer(f"tries parameter is invalid. {tries}\n", 400)
         if not wanted:
             return Answer("request parameter not specified. <nil>\n", 400)
         dial = _DIALERS.get((query.get("protocol") or "http").lower())
         if dial is None:
             return Answer(f"unsupported protocol. {query['protocol']}\n", 400)
-        if not port.isdigit():
+        if not _INTEGER.fullmatch(port):
             return Answer(f"host and/or port param are invalid. {port}\n", 400)
         responses, errors = list[str](), list[str]()
         for _ in range(min(int(tries), _MOST_TRIES)):
@@ -184,6 +196,7 @@ class _NetExec:
 
 
 def _dial_udp(program: Program, host: str, port: int, request: str) -> str:
+    """Sends a datagram, and returns the response. Raises OSError."""
     found = program.host.network.send(host, port, request.encode())
     if not found:
         raise TimeoutError("i/o timeout")
@@ -218,7 +231,7 @@ _PATHS: Final[dict[str, Callable[[_NetExec, Request], Answer]]] = {
 async def _netexec(program: Program) -> int:
     given, _ = flags(program, _DEFAULTS)
     port, udp_port = int(given["http-port"]), int(given["udp-port"])
-    server: Any = _NetExec(program, port, given["http-override"])
+    server = _NetExec(program, port, given["http-override"])
     context = None
     if given["tls-cert-file"]:
         context = tls_context(program, given["tls-cert-file"], given["tls-private-key-file"])

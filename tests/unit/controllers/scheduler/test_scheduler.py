@@ -88,7 +88,8 @@ def test_equal_failures_become_an_event_series(cluster: Cluster) -> None:
     assert (second["series"]["count"], second["reportingController"]) == (2, "default-scheduler")
 
 
-def test_a_wait_for_first_consumer_claim_is_bound_with_its_pod(cluster: Cluster) -> None:
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_wait_for_first_consumer_claim_is_bound_with_its_pod(cluster: Cluster, refused: bool) -> None:
     cluster.create(
         {
             "kind": "StorageClass",
@@ -123,5 +124,10 @@ def test_a_wait_for_first_consumer_claim_is_bound_with_its_pod(cluster: Cluster)
     )
     cluster.settle()
     assert cluster.get("pvc", "c")["status"]["phase"] == "Pending"
+    if refused:
+        cluster.faults.on("create", "pods/binding", own=True).status(500, times=1)
     run(cluster, pod("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]))
+    if refused:
+        cluster.clock.advance(seconds=10)
+        cluster.settle()
     assert (cluster.get("pvc", "c")["spec"]["volumeName"], node_of(cluster, "p")) == ("v", "n")
