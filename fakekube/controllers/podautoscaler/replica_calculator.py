@@ -107,13 +107,20 @@ class MetricsClient:
         self.namespace = namespace
 
     def get_resource_metric(self, name: str, selector: str, container: str) -> dict[str, PodMetric]:
-        """Returns the usage of a resource by pods, or by one container of each, by the pod's name. Raises MetricError."""
+        """Returns the usage of a resource by pods, or by one container of each, by the pod's name (GetResourceMetric).
+
+        Raises MetricError, also for a pod without the container.
+        """
         path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{self.namespace}/pods"
         items = self._list_metrics(path, {"labelSelector": selector}, "pods.metrics.k8s.io", "resource")
         found = {}
         with _raise_metric_error("resource"):
             for item in items:
                 usages = [one["usage"] for one in item.get("containers") or () if container in ("", one["name"])]
+                if container and not usages:
+                    pod = f"{self.namespace}/{item['metadata']['name']}"
+                    missing = f"container {container} not present in metrics for pod {pod}"
+                    raise MetricError(f"failed to get container metrics: {missing}")
                 if not usages or any(name not in usage for usage in usages):
                     continue
                 value = sum(milli_value(usage[name]) for usage in usages)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -179,39 +179,50 @@ ODD_METRICS = [
 ]
 
 
-@pytest.mark.parametrize("odd", ODD_METRICS)
-def test_invalid_metrics_show_in_the_conditions(cluster: Cluster, odd: dict[str, Any]) -> None:
-    def metrics(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+def metrics_server(list_pods: Callable[[], dict[str, Any]]) -> Any:
+    """Returns a WSGI application that serves the metrics of pods."""
+
+    def serve(environ: dict[str, Any], start_response: Any) -> list[bytes]:
         pods = {"name": "pods", "singularName": "pod", "namespaced": True, "kind": "PodMetrics", "verbs": ["get", "list"]}
         listed = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "metrics.k8s.io/v1beta1", "resources": [pods]}
         start_response("200 OK", [("Content-Type", "application/json")])
-        return [json.dumps(odd if environ["PATH_INFO"].endswith("/pods") else listed).encode()]
+        return [json.dumps(list_pods() if environ["PATH_INFO"].endswith("/pods") else listed).encode()]
 
-    with cluster.aggregate("metrics.k8s.io/v1beta1", metrics):
+    return serve
+
+
+@pytest.mark.parametrize("odd", ODD_METRICS)
+def test_invalid_metrics_show_in_the_conditions(cluster: Cluster, odd: dict[str, Any]) -> None:
+    with cluster.aggregate("metrics.k8s.io/v1beta1", metrics_server(lambda: odd)):
         autoscale(cluster, 1, 6)
     assert condition(autoscaler(cluster), "ScalingActive") == ("False", "FailedGetResourceMetric")
+    assert replicas(cluster) == 2
+
+
+def test_a_container_without_metrics_shows_in_the_condition(cluster: Cluster) -> None:
+    found = {"items": [{"metadata": {"name": "p"}, "containers": [{"name": "sidecar", "usage": {"cpu": "1"}}]}]}
+    source = {"name": "cpu", "container": "c", "target": {"type": "Utilization", "averageUtilization": 50}}
+    with cluster.aggregate("metrics.k8s.io/v1beta1", metrics_server(lambda: found)):
+        autoscale(cluster, 1, 6, metrics=[{"type": "ContainerResource", "containerResource": source}])
+    (active,) = (one for one in autoscaler(cluster)["status"]["conditions"] if one["type"] == "ScalingActive")
+    assert (active["status"], active["reason"]) == ("False", "FailedGetContainerResourceMetric")
+    assert active["message"].endswith("failed to get container metrics: container c not present in metrics for pod default/p")
     assert replicas(cluster) == 2
 
 
 def test_it_scales_by_an_aggregated_metrics_api(cluster: Cluster) -> None:
     usage = {"cpu": "200m"}
 
-    def metrics(environ: dict[str, Any], start_response: Any) -> list[bytes]:
-        if environ["PATH_INFO"].endswith("/pods"):
-            time = cluster.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-            containers = [{"name": "c", "usage": usage}]
-            items = [
-                {"metadata": {"name": one["metadata"]["name"]}, "timestamp": time, "window": "30s", "containers": containers}
-                for one in cluster.list("pods", namespace="default")
-            ]
-            body: dict[str, Any] = {"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "items": items}
-        else:
-            pods = {"name": "pods", "singularName": "pod", "namespaced": True, "kind": "PodMetrics", "verbs": ["get", "list"]}
-            body = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "metrics.k8s.io/v1beta1", "resources": [pods]}
-        start_response("200 OK", [("Content-Type", "application/json")])
-        return [json.dumps(body).encode()]
+    def list_pods() -> dict[str, Any]:
+        time = cluster.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        containers = [{"name": "c", "usage": usage}]
+        items = [
+            {"metadata": {"name": one["metadata"]["name"]}, "timestamp": time, "window": "30s", "containers": containers}
+            for one in cluster.list("pods", namespace="default")
+        ]
+        return {"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "items": items}
 
-    with cluster.aggregate("metrics.k8s.io/v1beta1", metrics):
+    with cluster.aggregate("metrics.k8s.io/v1beta1", metrics_server(list_pods)):
         cluster.clock.advance(minutes=1)
         autoscale(cluster, 1, 6)
         assert replicas(cluster) == 4  # twice at most
