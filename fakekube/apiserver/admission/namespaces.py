@@ -36,10 +36,10 @@ class NamespaceLifecycle(Plugin):
         if namespace is None:
             raise status.not_found("", "namespaces", attributes.namespace)
         if attributes.operation is CREATE and namespace.get("status", {}).get("phase") == "Terminating":
-            self._refuse(attributes)
+            raise self._refusal(attributes)
 
     @staticmethod
-    def _refuse(attributes: Attributes) -> None:
+    def _refusal(attributes: Attributes) -> StatusError:
         namespace = attributes.namespace
         problem = f"unable to create new content in namespace {namespace} because it is being terminated"
         error = forbidden(attributes, problem)
@@ -49,7 +49,7 @@ class NamespaceLifecycle(Plugin):
             "field": "metadata.namespace",
         }
         error.details = {**(error.details or {}), "causes": [cause]}
-        raise error
+        return error
 
 
 #: The server creates the namespace with its loopback client.

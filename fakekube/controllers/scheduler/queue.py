@@ -220,6 +220,11 @@ class SchedulingQueue:
         place = self._places.setdefault(pod.uid, next(self._order))
         heapq.heappush(self._heap, (-pod.priority, place, pod.uid))
 
+    def activate(self, uid: str) -> None:
+        """Makes an unschedulable pod active; does nothing if it is none."""
+        if uid in self._unschedulable:
+            self.add(self._unschedulable[uid][0])
+
     def pop(self) -> PodInfo | None:
         """Removes and returns the active pod with the highest priority; None if there is none."""
         while self._heap:

@@ -262,6 +262,8 @@ class Scheduler(Reconciler):
         self._of_claims = f"{NO_CLAIMS}, " if self._has_claims and emulation.minor < _SILENT_SINCE else ""
         self._waiting: dict[str, tuple[PodInfo, str]] = {}
         """Uid → a pod whose claims have to be bound first, and its node."""
+        self._refused: list[str] = []
+        """The uids of pods that could not be bound, and are tried again after a back-off."""
         for node in self.cache.list("nodes"):
             self._snapshot.set_node(node["metadata"]["name"], node)
         for pod in self.cache.list("pods"):
@@ -284,7 +286,7 @@ class Scheduler(Reconciler):
             or ("deletionTimestamp" in obj["metadata"] or _is_terminal(obj))
         )
 
-    # --- Event handlers -----------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------ event handlers
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         deleted = event_type == "DELETED"
@@ -343,12 +345,14 @@ class Scheduler(Reconciler):
         if known is not None:
             self._queue.move_all_to_active(ClusterEvent("pods", None, known.obj))
 
-    # --- Scheduling cycle ---------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------ scheduling cycle
 
     def reconcile(self, key: Key) -> None:
         if key.namespace == "bind":
             self._bind_after_volumes(key.name)
             return
+        while self._refused:
+            self._queue.activate(self._refused.pop())
         for _ in range(BATCH):
             pod = self._queue.pop()
             if pod is None:
@@ -395,7 +399,7 @@ class Scheduler(Reconciler):
             self._queue.remove(pod.uid)
             return
         self._handle_failure(pod, str(error), (), reason="SchedulerError")
-        self._queue.add(pod)
+        self._refused.append(pod.uid)
         self.requeue_rate_limited(QUEUE)
 
     def _bind_pod(self, pod: PodInfo, node: str) -> None:
@@ -416,7 +420,7 @@ class Scheduler(Reconciler):
         note = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
         self._events.event(dict(pod.obj), "Normal", "Scheduled", "Binding", note)
 
-    # --- Failure ------------------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------ failure
 
     def _handle_fit_error(self, cycle: Cycle, error: FitError) -> None:
         diagnosis = error.diagnosis

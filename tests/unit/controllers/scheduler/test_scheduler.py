@@ -131,3 +131,17 @@ def test_a_wait_for_first_consumer_claim_is_bound_with_its_pod(cluster: Cluster,
         cluster.clock.advance(seconds=10)
         cluster.settle()
     assert (cluster.get("pvc", "c")["spec"]["volumeName"], node_of(cluster, "p")) == ("v", "n")
+
+
+def test_a_pod_that_cannot_be_bound_is_tried_again_after_a_back_off(cluster: Cluster) -> None:
+    refuses = cluster.faults.on("create", "pods/binding", own=True).status(500)
+    run(cluster, pod("a"))
+    first = refuses.hits
+    cluster.clock.advance(seconds=1)
+    cluster.settle()
+    refuses.remove()
+    assert node_of(cluster, "a") is None
+    assert first < 3 < refuses.hits < 30  # after 5 ms, 10 ms, 20 ms …
+    cluster.clock.advance(minutes=1)
+    cluster.settle()
+    assert node_of(cluster, "a") == "n"
