@@ -176,7 +176,7 @@ class Dispatcher:
         """The names of the controllers that are about to start."""
         return [descriptor.name for descriptor in self._to_start]
 
-    # --- Changes of the store -----------------------------------------------------------------------------------------
+    # ------------------------------------------------------------ changes of the store
 
     def on_store_event(self, bucket: str, event: Event[Document] | None) -> bool:
         """Takes note of a change; called in the thread that writes.
@@ -216,12 +216,16 @@ class Dispatcher:
     def dispatch(self) -> None:
         """Starts the controllers that have to start, and enqueues the keys of all changes since the last call."""
         self._start_pending()
-        if self._served is not self._registry.state:
-            self._served = self._registry.state
+        before, self._served = self._served, self._registry.state
+        if before is not self._served:
             for controller in list(self._started.values()):
+                controller.client.forget_resources()
                 controller.on_resources_changed()
+            self._reopen_informers()
         while self._stale:
             self._update_informers()
+        if before is not self._served:
+            self._close_informers()
 
     def enqueue_for(self, name: str, key: Key, *, start: bool) -> None:
         """Adds a key for the controller of that name, if it has started; with `start`, starts it before."""
@@ -235,10 +239,35 @@ class Dispatcher:
             self._start_controller(descriptor)
         return [one for one in self._started.values() if one.name == name]
 
+    def _reopen_informers(self) -> None:
+        """Follows the resources again that were not served for a time and that controllers still want to hear of."""
+        if self._cache is None:
+            return
+        served = {one.group_resource for one in self._registry}
+        for name in [one for one in self._listeners if one in served and one not in self._cache]:
+            self._cache.informer(name)
+
+    def _close_informers(self) -> None:
+        """Drops the informers of custom resources that are no longer served, and the definitions of earlier versions."""
+        for informer in self._cache or ():
+            resource = informer.resource
+            if not resource.custom:
+                continue
+            now = self._registry.any_version(resource.group, resource.plural)
+            if now is not None:
+                informer.resource = now
+                continue
+            assert self._cache is not None
+            self._cache.remove(informer.name)
+            followers = self._informers[resource.bucket]
+            followers.remove(informer)
+            if not followers:
+                del self._informers[resource.bucket]
+
     def _update_informers(self) -> None:
         found: list[tuple[Informer, Sequence[Change]]] = []
         while self._stale:
-            found += [(informer, informer.catch_up()) for informer in self._informers[self._stale.pop()]]
+            found += [(informer, informer.catch_up()) for informer in self._informers.get(self._stale.pop(), ())]
         for informer, changes in found:
             self._start_for_changes(informer.resource.bucket, changes)
         for informer, changes in found:
@@ -260,7 +289,7 @@ class Dispatcher:
             except Exception:
                 _log.exception("%s cannot handle an event of %s", controller.name, name)
 
-    # --- Starting controllers -----------------------------------------------------------------------------------------
+    # ------------------------------------------------------------ starting controllers
 
     def _descriptors_for(self, bucket: str) -> tuple[ControllerDescriptor, ...]:
         return (*self._descriptors.get(bucket, ()), *self._descriptors.get(ANY_RESOURCE, ()))

@@ -142,8 +142,8 @@ class CustomResourceDefinitionController(ControlLoop):
         old = known[1] if known else []
         if old or resources:
             self._registry.replace([(r.group, r.version, r.plural) for r in old], resources)
-        if resources and not old:
-            self._store.bucket(resources[0].bucket).forget()  # the watch cache of a new resource has no history
+        if bool(resources) != bool(old):  # the watch cache begins and ends with the resource: a new one has no history
+            self._store.bucket((resources or old)[0].bucket).forget()
         if obj:
             self._served[name] = (obj, resources)
         else:

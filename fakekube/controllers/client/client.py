@@ -205,6 +205,10 @@ class Client:
             found = self._found[name, api_version] = self._search_discovery(name, api_version)
         return found
 
+    def forget_resources(self) -> None:
+        """Drops the resources that were found by their names: some of them are no longer served."""
+        self._found_in, self._found = None, {}
+
     def _search_discovery(self, name: str, api_version: str | None) -> Resource:
         wanted, _, group = name.lower().partition(".")
         for resource in self._registry:
