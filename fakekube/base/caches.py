@@ -5,11 +5,14 @@ their sizes; a full cache is cleared, so that readers need not maintain the orde
 latest results up to a number of bytes. What comes from outside may be of any length: a `cache_by_text` function keeps nothing
 about texts that are longer than `LONGEST_TEXT`, `cache_by_key` and `cache_if` functions nothing about keys and arguments that
 their own conditions exclude.
+
+A process that has nothing to do after much work calls `forget_all`: what caches hold is of objects that may be gone.
 """
 
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
@@ -23,6 +26,35 @@ MAXIMUM_SIZE: Final = 16 * 1024 * 1024
 #: The maximal length of a text that is kept in a cache, in characters.
 LONGEST_TEXT: Final = 2048
 _ABSENT: Final[Any] = object()
+
+_filled: Final[dict[int, weakref.ref[BoundedCache[Any, Any]]]] = {}
+"""The caches that have entries, or had some, by their identities."""
+_forgetters: Final[list[Callable[[], object]]] = []
+"""Functions that empty other caches."""
+
+#: A function with a cache.
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def forget_all() -> None:
+    """Empties all caches of the process whose values take much memory."""
+    for reference in list(_filled.values()):
+        cache = reference()
+        if cache is not None:
+            cache.clear()
+    for forget in _forgetters:
+        forget()
+
+
+def forgets_by(forget: Callable[[], object]) -> None:
+    """Lets `forget_all` call a function that empties a cache."""
+    _forgetters.append(forget)
+
+
+def forgettable(cached: F) -> F:
+    """A decorator for functions with `functools.cache`: `forget_all` drops their results, which are large."""
+    forgets_by(cached.cache_clear)  # type: ignore[attr-defined]
+    return cached
 
 
 def trim(encoded: bytes) -> bytes:
@@ -40,11 +72,16 @@ class BoundedCache(dict[K, V]):
         maximum: the maximal number of entries.
     """
 
-    __slots__ = ("_maximum", "_size")
+    __slots__ = ("__weakref__", "_maximum", "_size")
 
     def __init__(self, maximum: int) -> None:
         super().__init__()
         self._maximum = maximum
+        self._size = 0
+
+    def clear(self) -> None:
+        """Removes all entries."""
+        super().clear()
         self._size = 0
 
     def add(self, key: K, value: V, size: int = 0) -> V:
@@ -56,6 +93,9 @@ class BoundedCache(dict[K, V]):
         """
         if size > MAXIMUM_SIZE:
             return value
+        if not self:
+            key_of_this = id(self)
+            _filled[key_of_this] = weakref.ref(self, lambda _gone: _filled.pop(key_of_this, None))
         self._size += size
         if len(self) >= self._maximum or self._size > MAXIMUM_SIZE:
             self.clear()
@@ -75,6 +115,14 @@ def cached_bytes(maximum: int) -> Callable[[Callable[[bytes], bytes]], Callable[
         kept: dict[bytes, bytes] = {}
         lock = threading.Lock()
         size = 0
+
+        def forget() -> None:
+            nonlocal size
+            with lock:
+                kept.clear()
+                size = 0
+
+        forgets_by(forget)
 
         @wraps(function)
         def cached(argument: bytes) -> bytes:

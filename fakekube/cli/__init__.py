@@ -280,7 +280,7 @@ def _kubeconfig_of(options: Options, cluster: Cluster, user: str) -> Path:
     return (options.kubeconfig or cluster.kubeconfig).parent / f"{name}.kubeconfig"
 
 
-# --- Serve ------------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- serve
 
 
 def _serve(options: Options) -> NoReturn:
@@ -315,7 +315,7 @@ def _serve(options: Options) -> NoReturn:
         with _ready_file(options.ready_file, cluster.url):
             if options.ready_message:
                 print(options.ready_message, flush=True)
-            housekeeping = Housekeeping()
+            housekeeping = Housekeeping(cluster.pack_past)
             while not ended.wait(PERIOD):
                 housekeeping.return_memory_if_idle()
     _end_process()
@@ -407,7 +407,7 @@ fakekube serves a Kubernetes {version} API at {url} (profile {profile})
 Ctrl-C ends it; nothing is kept."""
 
 
-# --- Run --------------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- run
 
 
 def _run(options: Options) -> int:
@@ -457,7 +457,7 @@ def _help(_options: Options) -> int:
     return 0
 
 
-# --- Export -----------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- export
 
 
 def _export(options: Options) -> int:
@@ -482,7 +482,7 @@ def _export(options: Options) -> int:
     return 0
 
 
-# --- envtest ----------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- envtest
 
 
 def _envtest(options: Options) -> int:
@@ -508,7 +508,7 @@ def _envtest(options: Options) -> int:
     return 0
 
 
-# --- Check and record -------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- check and record
 
 
 def _check(options: Options) -> int:

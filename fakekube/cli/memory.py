@@ -1,7 +1,8 @@
 """The memory of processes that serve: garbage is collected seldom, and free memory is returned to the system.
 
 Python and the C library keep the memory of objects that are gone for later ones. After much work, a process that has nothing to
-do collects cyclic garbage and returns what is free; so a server whose objects were deleted becomes small again.
+do packs the past, empties its caches, collects cyclic garbage and returns what is free; so a server whose objects were deleted
+becomes small again.
 
 Invariant: no request waits for it but one that arrives while it is done, after a time without work.
 
@@ -52,11 +53,12 @@ class Housekeeping:
     """Returns memory when a process that has worked much has nothing to do.
 
     Args:
+        pack_past: packs what only shows the past.
         work: returns the CPU seconds of the process so far.
     """
 
-    def __init__(self, work: Callable[[], float] = time.process_time) -> None:
-        self._work = work
+    def __init__(self, pack_past: Callable[[], None], work: Callable[[], float] = time.process_time) -> None:
+        self._pack_past, self._work = pack_past, work
         self._seen = self._cleaned = work()
 
     def return_memory_if_idle(self) -> bool:
@@ -66,8 +68,11 @@ class Housekeeping:
         if now - before > _IDLE_SECONDS or now - self._cleaned < _WORK_SECONDS:
             return False
         from fakekube.apimachinery.codecs.document import pack_recent
+        from fakekube.base.caches import forget_all
 
         pack_recent()
+        self._pack_past()
+        forget_all()
         gc.collect()
         trim = _function_of_c_library("malloc_trim")
         if trim is not None:

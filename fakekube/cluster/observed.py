@@ -276,6 +276,12 @@ class ObservedCluster(ServedCluster):
         """
         self.rows.journal()
 
+    def pack_past(self) -> None:
+        """Packs what only shows the past, so that it takes a part of its memory until it is read: for a cluster that rests."""
+        from fakekube.powers.history import pack_past
+
+        pack_past(self._machinery.backend.store, self._observer)
+
     def mark_phase(self, text: str) -> None:
         """Adds a mark for a phase of a test: setup, call, teardown."""
         self._did("phase", text)

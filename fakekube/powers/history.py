@@ -5,8 +5,8 @@ The owners are `metadata.managedFields` as a map from paths (`fieldpath`) to man
 object: `f:NAME` is a member, `k:{…}` the item of a list whose members equal the key, `v:…` the item with that value, `i:N` the
 item at a position, and `.` the value itself. The page computes the same (page/static/owners.js).
 
-Invariants: this module only reads; compacted versions are not reconstructed. Fields that the object does not have any more have
-no owner.
+Invariants: this module changes nothing but how the past is held (`pack_past`); compacted versions are not reconstructed. Fields
+that the object does not have any more have no owner.
 
 Specified by: sigs.k8s.io/structured-merge-diff/fieldpath/serialize-pe.go (PathElement).
 """
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from fakekube.apimachinery.codecs.document import Document
+from fakekube.apimachinery.codecs.document import Document, compress
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import Client
 from fakekube.powers.differences import ABSENT, item_names, member
@@ -28,6 +28,8 @@ from fakekube.store import Bucket
 if TYPE_CHECKING:
     from fakekube.apis.rest.resource import Resource
     from fakekube.base.clock import Clock
+    from fakekube.powers.observation import Observer
+    from fakekube.store import Store
 
 
 @dataclass(slots=True, frozen=True)
@@ -185,3 +187,21 @@ def _has_key(item: Any, key: Any) -> bool:
 
 def _equals(one: Any, other: Any) -> bool:
     return bool(one == other) and isinstance(one, bool) is isinstance(other, bool)
+
+
+def pack_past(store: Store[Document], observer: Observer | None) -> None:
+    """Packs what only the history of the store and an observer have: for a cluster that rests.
+
+    It is as much as before, and readers unpack what they read. Present objects stay as they are.
+    """
+    for bucket in store.buckets():
+        compress(bucket.list_past())
+    if observer is not None:
+        kept: dict[str, list[Document]] = {}
+        for name, record in observer.journal.records():
+            now = store.bucket(name).get(record.key)
+            if now is None or now.value is not record.value:
+                kept.setdefault(name, []).append(record.value)
+        for documents in kept.values():
+            compress(documents)
+        observer.recorder.pack()

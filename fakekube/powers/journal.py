@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from fakekube.base.objects import Object, StoredObject
 from fakekube.powers.columns import Table, revision_value
 from fakekube.powers.exchange import Cause, Exchange
-from fakekube.store.values import Event
+from fakekube.store.values import Event, Record
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
@@ -203,7 +203,7 @@ class Journal:
         for _ in range(count):
             self._rows.append(self._changes.popleft()._replace(event=None))
 
-    # --- Opening ------------------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------ opening
 
     def open(self, store: Store[Document]) -> None:
         """Keeps changes from now on, and takes those that the store still has. Does nothing if it is open."""
@@ -250,7 +250,14 @@ class Journal:
         with self._handover:
             self.written += len(missing)
 
-    # --- Reading ------------------------------------------------------------------------------------------------------
+    def records(self) -> list[tuple[str, Record[Document]]]:
+        """Returns the bucket and the versions of the changes that are kept with their objects."""
+        with self._reading:
+            found = [(one.bucket, one.event) for one in self._changes if one.event is not None]
+            found += [(bucket, event) for bucket, event, _, _ in _snapshot(self._new)]
+        return [(bucket, one) for bucket, event in found for one in (event.previous, event.record) if one is not None]
+
+    # ------------------------------------------------------------ reading
 
     def changes(self) -> list[Change]:
         """Returns all changes that are kept, in the order of their revisions. The journal must be open."""

@@ -17,8 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, overload
 
+from fakekube.apimachinery.codecs.document import Chunks, Packer
 from fakekube.base.private_files import write_private
-from fakekube.powers.exchange import Exchange
+from fakekube.powers.exchange import Exchange, PackedBody
 from fakekube.powers.fault import Criteria, ResourceName, verbs_of
 
 #: The bytes of bodies that are kept for each exchange in the mean, so 15 MiB of 10,000, and at least in all: those of the oldest
@@ -29,6 +30,8 @@ LEAST_BYTES: Final = 8 << 20
 _OF_ONE_REQUEST: Final = ("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING", "REQUEST_URI", "RAW_URI", "wsgi.input")
 #: The number of environments that new exchanges may share.
 _SHARED_ENVIRONS: Final = 64
+#: The bytes of a response from which on it is packed.
+_LEAST_PACKED: Final = 256
 #: After new bodies of this part of all the others are counted.
 _ROUND: Final = 1 / 8
 
@@ -120,6 +123,19 @@ class Recorder:
             if total > self._kept_bytes and one.status is not None:
                 one.raw_body, one.raw_answer = b"", None
 
+    def pack(self) -> None:
+        """Packs the responses: they take a part of their memory until they are read."""
+        found = [
+            one
+            for one in self.list_exchanges()
+            if isinstance(one.raw_answer, (bytes, Chunks)) and len(one.raw_answer) > _LEAST_PACKED
+        ]
+        packer = Packer([one.raw_answer for one in found if isinstance(one.raw_answer, bytes)])
+        for one in found:
+            answer = one.raw_answer
+            if isinstance(answer, (bytes, Chunks)):  # the clients of webhooks, which may still be in progress, replace it
+                one.raw_answer = PackedBody(packer, answer)
+
     def clear(self) -> None:
         """Removes all exchanges."""
         self._cleared_at = self.newest
@@ -155,7 +171,7 @@ class Requests(Sequence[Exchange]):
         self._own = own
         self._after = after
 
-    # --- Narrowing ----------------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------ narrowing
 
     def where(
         self,
@@ -200,7 +216,7 @@ class Requests(Sequence[Exchange]):
         """Returns the exchanges of this view that began after a mark."""
         return Requests(self._recorder, self._criteria, own=self._own, after=max(mark, self._after))
 
-    # --- Looking ------------------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------ looking
 
     def _found(self) -> list[Exchange]:
         return [one for one in self._candidates() if all(criteria.matches(one) for criteria in self._criteria)]
@@ -273,7 +289,7 @@ class Requests(Sequence[Exchange]):
         found = map(exchange_data, self._found())
         write_private(path, b"".join(map(json_line, map(redact_exchange, found) if redact else found)))
 
-    # --- Waiting ------------------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------ waiting
 
     def wait(self, count: int = 1, timeout: float = 5.0) -> Requests:
         """Waits until `count` of the requests have a response, or are open watches; returns this view.
@@ -300,7 +316,7 @@ class Requests(Sequence[Exchange]):
         """Removes all recorded exchanges of the cluster."""
         self._recorder.clear()
 
-    # --- Texts --------------------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------ texts
 
     def __str__(self) -> str:
         return "; ".join(map(str, self._criteria)) or "no criteria"

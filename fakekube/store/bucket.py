@@ -159,7 +159,7 @@ class Bucket(Generic[V]):
         self._indexes: Indexes[V] = Indexes()
         self._wakes: tuple[Callable[[], None], ...] = ()
 
-    # --- Reads --------------------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------ reads
 
     def get(self, key: str, revision: int | None = None) -> Record[V] | None:
         """Returns the record of a key, now or at a revision; None if it does not exist.
@@ -248,7 +248,7 @@ class Bucket(Generic[V]):
         """Reports whether there is any key."""
         return bool(self._contents.versions.heads)
 
-    # --- Writes -------------------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------ writes
 
     def commit(self, key: str, expected: int | None, make: Callable[[int], V] | None) -> Record[V]:
         """Writes one key by compare-and-set.
@@ -290,7 +290,7 @@ class Bucket(Generic[V]):
         with self._timeline.lock:
             self._own_contents().history.forget(self._timeline.revision)
 
-    # --- Watches ------------------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------ watches
 
     def cursor(self, after: int, *, cached: bool = True) -> Cursor[V]:
         """Returns a cursor over the events after a revision, which may be in the future.
@@ -353,7 +353,7 @@ class Bucket(Generic[V]):
         """The sequence number of the next event, for cursors."""
         return self._contents.history.end
 
-    # --- For the store, which holds the lock --------------------------------------------------------------------------
+    # ------------------------------------------------------------ for the store, which holds the lock
 
     def share(self) -> Contents[V]:
         """Marks the contents as shared and returns them."""
@@ -393,6 +393,21 @@ class Bucket(Generic[V]):
             if event.revision > since:
                 history.append(event, self._timeline.retention)
         self._contents = Contents(versions, history)
+
+    def list_past(self) -> list[V]:
+        """Returns the values that only the history has; drops what readers make again: full reads, encodings of events."""
+        with self._timeline.lock:
+            contents = self._contents
+            contents.readings = ()
+            found: dict[int, V] = {}
+            for event in contents.history.all():
+                event.encodings.clear()
+                for record in (event.previous, event.record):
+                    if record is not None:
+                        found[id(record.value)] = record.value
+            for record in contents.versions.heads.values():
+                found.pop(id(record.value), None)
+            return list(found.values())
 
     def all_events(self) -> tuple[Sequence[Event[V]], int]:
         """Returns all events of the history, oldest first, and the revision after which the cached window is complete."""

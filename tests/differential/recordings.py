@@ -175,7 +175,6 @@ GATES = {
     "StrictIPCIDRValidation": False,
     "TaintTolerationComparisonOperators": True,
     "TokenRequestServiceAccountUIDValidation": False,
-    "WatchList": False,
 }
 
 

@@ -62,7 +62,7 @@ def readable_metadata(metadata: Object) -> Object:
         return found
 
 
-# --- Nulls and defaults -----------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- nulls and defaults
 
 
 def drop_nulls(type_: Type, value: Any) -> None:
@@ -126,7 +126,7 @@ def _default_at(type_: Type, container: Any, key: Any) -> bool:
     return default(type_, item)
 
 
-# --- The stored form --------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- the stored form
 
 #: Values of other types are kept as they are, without a function call.
 CONTAINERS = frozenset({dict, list})
@@ -156,7 +156,7 @@ def sorted_tree(value: Any) -> Any:
 _KEY = itemgetter(0)
 
 
-# --- Embedded objects -------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- embedded objects
 
 #: An embedded object need not have a name, but the validation of metadata requires one.
 _ANY_NAME = "fakename"

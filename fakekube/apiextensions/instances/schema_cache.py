@@ -30,6 +30,7 @@ from fakekube.apimachinery import features
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.model import Shape, Type
 from fakekube.apimachinery.schema.paths import Schema
+from fakekube.base.caches import forgets_by
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.cel import Rules
@@ -339,12 +340,19 @@ class _Cache:
             while self._size > _MAXIMUM_SIZE or len(self._schemas) > _MAXIMUM_COUNT:
                 self._remove(next(iter(self._schemas)))
 
+    def forget(self) -> None:
+        """Removes all schemas; those of definitions that are served stay with these."""
+        with self._lock:
+            self._schemas.clear()
+            self._size = 0
+
     def _remove(self, text: bytes) -> None:
         if self._schemas.pop(text, None) is not None:
             self._size -= len(text)
 
 
 _cache = _Cache()
+forgets_by(_cache.forget)
 
 
 def find_compiled(schema: Schema) -> CompiledSchema | None:

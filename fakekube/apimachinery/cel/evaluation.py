@@ -160,7 +160,7 @@ class _Planner:
     def plan(self, node: Node) -> _Plan:
         return _METHODS[type(node)](self, node)
 
-    # --- Values and selections ----------------------------------------------------------------------------------------
+    # ------------------------------------------------------------ values and selections
 
     def literal(self, node: Literal) -> _Plan:
         return _constant(node.value)
@@ -217,7 +217,7 @@ class _Planner:
 
         return _Plan(make)
 
-    # --- Calls --------------------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------ calls
 
     def call(self, node: Call) -> _Plan:
         special = _SPECIAL.get(node.function)
@@ -313,7 +313,7 @@ class _Planner:
 
         return _Plan(run_operator)
 
-    # --- Macros -------------------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------ macros
 
     def loop(self, node: Loop) -> _Plan:
         target = self.plan(node.target)
@@ -383,7 +383,7 @@ class _Planner:
         return _of_attribute(Attribute(run, unit=0))
 
 
-# --- Variables --------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------ variables
 
 
 def _slot(slot: int, name: str) -> Evaluator:
@@ -415,7 +415,7 @@ def _lazy(slot: int, name: str) -> Evaluator:
     return look
 
 
-# --- Literals ---------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------ literals
 
 
 def _unwrap(value: Any) -> Any:
@@ -424,7 +424,7 @@ def _unwrap(value: Any) -> Any:
     return value.content
 
 
-# --- Functions and operators ------------------------------------------------------------------------------------------
+# ------------------------------------------------------------ functions and operators
 
 
 def _has_known_pattern(node: Call, plans: list[_Plan]) -> bool:

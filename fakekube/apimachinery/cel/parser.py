@@ -34,6 +34,7 @@ from fakekube.apimachinery.cel.syntax import (
     tokenize,
 )
 from fakekube.apimachinery.cel.types import SIGNATURES
+from fakekube.base.caches import forgettable
 from fakekube.base.golang.strings import readable
 
 # --- Macros with variables, and their expansion to comprehensions ----------------------------------------------------
@@ -260,6 +261,7 @@ _TOO_DEEP = f"expression recursion limit exceeded: {_MAX_DEPTH}"
 _TOO_LARGE = 1 << 63
 
 
+@forgettable
 @lru_cache(maxsize=1024)
 def parse(source: str, *, extensions: frozenset[str] = frozenset(), unknown: frozenset[str] = frozenset()) -> Node:
     """Parses an expression. Raises CompileError.

@@ -7,6 +7,8 @@ The store may hold a hundred thousand objects, and the cyclic collector looks at
 latest ones are held as trees; `keep_recent` packs older ones as JSON text, and the first use of `object` makes a tree again.
 Whoever holds a tree may go on using it. Readers of many documents use `tree`, which leaves packed documents packed.
 
+Documents that only the history has, `compress` makes smaller still, in a process that has nothing to do.
+
 The cache holds the *part*: the encoded item of a list. For JSON of built-in kinds it has neither `kind` nor
 `apiVersion`; the response to a get prepends both to the same bytes (`apimachinery.codecs.formats`).
 """
@@ -14,6 +16,7 @@ The cache holds the *part*: the encoded item of a list. For JSON of built-in kin
 from __future__ import annotations
 
 import weakref
+import zlib
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -35,10 +38,50 @@ _USUAL_SIZE: Final = 2048
 _recent: deque[weakref.ref[Document]] = deque()
 
 
+# --- Packs texts that resemble each other: the objects of one kind, the answers of one server ---------------------------
+#
+# Each text is compressed alone, with a dictionary of some of them, so that one text can be read without the others and takes a
+# small part of its size, however short it is.
+
+
+#: The bytes that deflate looks back for repetitions.
+_WINDOW: Final = 32 * 1024
+#: The bytes of a sample, of which a dictionary has many.
+_LONGEST_SAMPLE: Final = 4096
+#: Deflate without the header and the checksum of zlib.
+_RAW: Final = -15
+
+
+class Packer:
+    """Packs texts.
+
+    Args:
+        texts: some of them, from which the dictionary is made.
+    """
+
+    __slots__ = ("_dictionary",)
+
+    def __init__(self, texts: Sequence[bytes]) -> None:
+        step = max(1, len(texts) * _LONGEST_SAMPLE // _WINDOW)
+        self._dictionary = b"".join([text[:_LONGEST_SAMPLE] for text in texts[::step]])[-_WINDOW:]
+
+    def pack(self, text: bytes) -> bytes:
+        """Returns the packed text."""
+        packing = zlib.compressobj(wbits=_RAW, memLevel=8, zdict=self._dictionary)
+        return packing.compress(text) + packing.flush()
+
+    def unpack(self, packed: bytes) -> bytes:
+        """Returns the text."""
+        return zlib.decompressobj(wbits=_RAW, zdict=self._dictionary).decompress(packed)
+
+
+# --- Documents ----------------------------------------------------------------------------------------------------------
+
+
 class Document:
     """An immutable object and its cached encodings."""
 
-    __slots__ = ("__weakref__", "_end", "_json", "_made", "_packed", "object")
+    __slots__ = ("__weakref__", "_compressed", "_end", "_json", "_made", "_packed", "object")
 
     object: Object
     """The object. The attribute is unset while the document is packed."""
@@ -50,12 +93,17 @@ class Document:
         self._packed = b""
         self._end = 0
         """The position in `_packed` after the metadata, if that is followed by the spec; else 0."""
+        self._compressed: tuple[Packer, bytes, int] | None = None
+        """In place of `_packed`, which is b"" then: the packed text, and the length of the text."""
 
     def __getattr__(self, name: str) -> Any:
         """Makes the tree of a packed document again."""
         if name != "object":
             raise AttributeError(name)
-        tree = self.object = orjson.loads(self._packed)
+        packed = self._text()
+        tree = self.object = orjson.loads(packed)
+        if self._compressed is not None:
+            self._packed, self._compressed = packed, None
         keep_recent(self)
         return tree
 
@@ -65,7 +113,18 @@ class Document:
         try:
             return _get_tree(self)
         except AttributeError:
-            return _unpack(self._packed, self._end)
+            return _unpack(self._text(), self._end)
+
+    def _text(self) -> bytes:
+        """Returns the text of a packed document, which may be compressed. Other threads may compress or read it."""
+        while True:
+            packed = self._packed
+            if packed:
+                return packed
+            compressed = self._compressed
+            if compressed is not None:
+                packer, data, _ = compressed
+                return packer.unpack(data)
 
     @property
     def labels(self) -> Mapping[str, str] | None:
@@ -73,7 +132,8 @@ class Document:
         try:
             tree = _get_tree(self)
         except AttributeError:
-            tree = _unpack_metadata(self._packed, self._end)[0] if self._end else orjson.loads(self._packed)
+            text = self._text()
+            tree = _unpack_metadata(text, self._end)[0] if self._end else orjson.loads(text)
         return tree["metadata"].get("labels")  # type: ignore[no-any-return]
 
     def pack(self) -> None:
@@ -118,9 +178,10 @@ class Document:
     @property
     def json(self) -> bytes:
         """The object as compact JSON, as an item of a list; without a trailing newline."""
-        encoded = self._json  # another thread may drop it meanwhile
-        if not encoded and self._packed and json.is_canonical(self._packed):
-            encoded = self._json = self._packed
+        encoded = self._json  # which another thread may drop meanwhile
+        packed = self._packed
+        if not encoded and packed and json.is_canonical(packed):
+            encoded = self._json = packed
         if not encoded:
             encoded = self._json = trim(json.dumps(self.tree))
         return encoded
@@ -131,7 +192,7 @@ class Document:
         try:
             end = _end_of_metadata(_get_tree(self), text)
         except AttributeError:
-            text, end = self._packed, self._end
+            text, end = self._text(), self._end
             if not json.is_canonical(text[:end]):
                 return None
         return text[len(_BEGINNING) : end] if end else None
@@ -139,7 +200,9 @@ class Document:
     @property
     def size(self) -> int:
         """The approximate number of bytes of the object as JSON; of one that is held as a tree only if it was encoded."""
-        return len(self._packed) or len(self._json) or _USUAL_SIZE
+        compressed = self._compressed
+        known = len(self._packed) or len(self._json)
+        return known or (_USUAL_SIZE if compressed is None else compressed[2])
 
     def note_unchanged(self, apply: Hashable) -> None:
         """Remembers the last apply that left the object as it is."""
@@ -240,6 +303,16 @@ def pack_recent() -> None:
             return
         if document is not None:
             document.pack()
+
+
+def compress(documents: Iterable[Document]) -> None:
+    """Holds packed documents of one kind as compressed texts, without their encodings, until their objects are used."""
+    found = [(one, packed) for one in documents if (packed := one._packed) and one._compressed is None]
+    packer = Packer([packed for _, packed in found])
+    for document, packed in found:
+        document._compressed = packer, packer.pack(packed), len(packed)
+        document._json = document._packed = b""
+        document._made = {}
 
 
 def json_of(documents: Iterable[Document]) -> list[bytes]:

@@ -49,6 +49,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from fakekube.base.caches import forgettable
 from fakekube.base.objects import group_version, group_version_path
 
 #: Names of API groups, and the Go package of the meta types, that several rooms need.
@@ -370,6 +371,7 @@ def minor(version: str = DEFAULT) -> Facts:
 _GROUP: Final = "fakekube.descriptions"
 
 
+@forgettable
 @cache
 def published_document(version: str) -> Mapping[str, Any]:
     """The published document of a minor; empty if there is none."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.selectors.labels import label_key
+from fakekube.base.caches import forgettable
 
 if TYPE_CHECKING:
     from fakekube.apis.rest.cluster_access import AdmissionSnapshot
@@ -209,7 +210,7 @@ def _applying(plugins: tuple[Plugin, ...], group: str, plural: str, subresource:
     )
 
 
-_known = lru_cache(maxsize=512)(_applying)
+_known = forgettable(lru_cache(maxsize=512)(_applying))
 
 
 def _applies(plugin: Plugin, group: str, plural: str, subresource: str, operation: Operation) -> bool:

@@ -222,7 +222,7 @@ class Authenticator:
         return user
 
 
-# --- Credentials of a request -----------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- credentials of a request
 
 
 def _bearer_token(authorization: str) -> str:

@@ -145,7 +145,7 @@ def _has_issued(authority: Certificate, certificate: Certificate, between: int) 
     return True
 
 
-# --- Users ------------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- users
 
 
 @lru_cache(_KEPT)

@@ -21,9 +21,11 @@ from fakekube.apiserver.endpoints.negotiation import MediaType
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry.generic import conversion, field_manager, writes
 from fakekube.apiserver.registry.scope import Scope
+from fakekube.base.caches import forgettable
 from fakekube.base.objects import Object
 
 
+@forgettable
 @lru_cache(maxsize=256)
 def kind_of(subresource: Subresource) -> Kind:
     return Kind(subresource.gvk.api_version, subresource.gvk.kind, subresource.type)

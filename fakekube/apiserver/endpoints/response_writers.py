@@ -30,6 +30,7 @@ from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry.generic import conversion
 from fakekube.apiserver.registry.generic.reads import Listing
 from fakekube.apiserver.registry.scope import Scope
+from fakekube.base.caches import forgettable
 from fakekube.base.depth import with_deep_stack
 from fakekube.base.objects import Object
 from fakekube.store import Event, Record
@@ -39,7 +40,7 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _METADATA = ("", "Metadata")
 
 
-# --- Whole answers ----------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- whole answers
 
 
 def _transform_object(scope: Scope, chosen: MediaType, code: int, stored: Document, shown: Document) -> Response:
@@ -122,7 +123,7 @@ def _not_acceptable(scope: Scope, problem: str, suffix: str = "") -> StatusError
     return status.not_acceptable(f"you requested {wanted}, but {problem} (*{go_type})")
 
 
-# --- Tables -----------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- tables
 
 Pairs = list[tuple[Document, Document]]
 """Stored documents, and the same in the requested version."""
@@ -225,7 +226,7 @@ class _Rows:
         return shown if self._include == "Object" else self._metadata_of(shown if self._custom else stored)
 
 
-# --- Watch events -----------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- watch events
 
 
 class EventTransform:
@@ -266,18 +267,20 @@ def event_transform(scope: Scope, chosen: MediaType) -> EventTransform | None:
 STATUS = Kind("v1", "Status", type_of("k8s.io/apimachinery/pkg/apis/meta/v1.Status"), custom=True)
 
 
+@forgettable
 @lru_cache(maxsize=256)  # an entry holds the compiled schema of a definition, which may be gone
 def kind_of(resource: Resource) -> Kind:
     """Returns the encoding properties of the objects of a resource."""
     return Kind(resource.api_version, resource.kind, None if resource.custom else resource.type, resource.custom)
 
 
+@forgettable
 @lru_cache(maxsize=256)
 def _list_kind_of(resource: Resource) -> Kind:
     return Kind(resource.api_version, resource.list_kind, None, resource.custom)
 
 
-# --- Whole answers ----------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- whole answers
 
 
 @with_deep_stack
@@ -323,7 +326,7 @@ def plain_response(scope: Scope, chosen: MediaType, code: int, obj: Object, kind
     return _response(chosen, code, form.object(form.encoded_item(Document(obj), kind), kind))
 
 
-# --- Watch events -----------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- watch events
 
 
 class UnencodableError(Exception):

@@ -42,6 +42,7 @@ from fakekube.apiserver.http.nonresource_paths import (
 )
 from fakekube.apiserver.http.openapi import OpenAPIEndpoints
 from fakekube.apiserver.http.responses import gzip_body, takes_gzip
+from fakekube.base.caches import forgettable
 from fakekube.base.clock import Clock
 from fakekube.base.depth import with_deep_stack
 
@@ -141,6 +142,7 @@ def _well_formed(info: RequestInfo) -> bool:
     return info.path.startswith("/api/") if info.api_prefix == "api" else info.path.startswith("/apis/") and info.group != ""
 
 
+@forgettable
 @lru_cache(maxsize=4096)
 def _routes(resource: Resource, structure: tuple[int, bool, bool, str], cbor: bool) -> _Routes | None:
     """Returns the routes of a path by method; None if the path does not exist. `structure`: the values of a `_Form`."""

@@ -142,7 +142,7 @@ def _replace(path: Path, text: str) -> None:
     os.replace(name, path)
 
 
-# --- Help texts -------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- help texts
 
 #: envtest searches these texts for lines that begin with flags that only some releases have.
 _ETCD_HELP = """\

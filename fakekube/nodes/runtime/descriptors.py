@@ -289,7 +289,7 @@ class Terminal(Descriptor):
         """Sets the task that Ctrl-C interrupts; None for a shell that waits for a line."""
         self._foreground = task
 
-    # --- The program's side -------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------ the program's side
 
     async def write(self, data: bytes) -> None:
         if self._stdout is not None:
@@ -312,7 +312,7 @@ class Terminal(Descriptor):
         self._rest = line[size:]
         return line[:size]
 
-    # --- The client's side --------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------ the client's side
 
     async def pump(self) -> int:
         """Processes the input of the client until it ends."""

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import tracemalloc
+import weakref
+from functools import cache
 
 import orjson
 
@@ -12,6 +14,8 @@ from fakekube.base.caches import (
     cache_by_text,
     cache_if,
     cached_bytes,
+    forget_all,
+    forgettable,
     trim,
 )
 
@@ -106,3 +110,48 @@ def test_trimmed_bytes_need_no_more_memory_than_their_text() -> None:
         tracemalloc.stop()
     assert len(kept) == 100
     assert used < 100 * 200
+
+
+def test_all_caches_are_emptied_and_filled_again() -> None:
+    calls: list[object] = []
+
+    @cached_bytes(100)
+    def double(text: bytes) -> bytes:
+        calls.append(text)
+        return text * 2
+
+    @forgettable
+    @cache
+    def half(number: int) -> int:
+        calls.append(number)
+        return number // 2
+
+    @cache_by_text(10)
+    def count(text: str) -> int:
+        calls.append(text)
+        return len(text)
+
+    bounded: BoundedCache[str, int] = BoundedCache(10)
+
+    def use_all() -> None:
+        assert (double(b"a"), half(4), count("abc")) == (b"aa", 2, 3)
+        bounded.add("a", 1, MAXIMUM_SIZE // 2)
+
+    for _ in range(3):
+        use_all()
+        use_all()
+        forget_all()
+        assert bounded == {}
+    assert calls == [b"a", 4, "abc"] * 3
+    use_all()
+    bounded.add("b", 2, MAXIMUM_SIZE // 2)  # what was forgotten does not count
+    assert bounded == {"a": 1, "b": 2}
+
+
+def test_a_cache_that_is_gone_is_not_kept_to_be_emptied() -> None:
+    bounded: BoundedCache[str, int] = BoundedCache(10)
+    bounded.add("a", 1)
+    reference = weakref.ref(bounded)
+    del bounded
+    assert reference() is None
+    forget_all()

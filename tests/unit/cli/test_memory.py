@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from fakekube.base.caches import BoundedCache
 from fakekube.cli import memory
 from fakekube.cli.memory import Housekeeping, use_one_arena
 
@@ -43,10 +44,13 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, tuple[int
 
 
 def test_memory_is_returned_once_after_much_work(calls: list[tuple[str, tuple[int, ...]]]) -> None:
-    work = Work()
-    keeper = Housekeeping(work)
+    work, packed = Work(), []
+    cache: BoundedCache[str, int] = BoundedCache(1)
+    cache.add("a", 1)
+    keeper = Housekeeping(lambda: packed.append(work.seconds), work)
     work.seconds += 60
     assert not keeper.return_memory_if_idle()  # it works
+    assert (packed, cache) == ([], {"a": 1})
     garbage = weakref.ref(Node())
     gc.disable()
     try:
@@ -54,13 +58,14 @@ def test_memory_is_returned_once_after_much_work(calls: list[tuple[str, tuple[in
     finally:
         gc.enable()
     assert garbage() is None
+    assert (packed, cache) == ([60.0], {})
     assert not keeper.return_memory_if_idle()
     assert calls == [("malloc_trim", (0,))]
 
 
 def test_a_process_without_much_work_keeps_its_memory(calls: list[tuple[str, tuple[int, ...]]]) -> None:
     work = Work()
-    keeper = Housekeeping(work)
+    keeper = Housekeeping(lambda: None, work)
     for _ in range(40):
         work.seconds += 0.01  # leases are renewed
         assert not keeper.return_memory_if_idle()
@@ -79,7 +84,7 @@ def test_other_c_libraries_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(os, "confstr", lambda _name: None)
     assert not use_one_arena()
     work = Work()
-    keeper = Housekeeping(work)
+    keeper = Housekeeping(lambda: None, work)
     work.seconds += 60
     keeper.return_memory_if_idle()
     assert keeper.return_memory_if_idle()

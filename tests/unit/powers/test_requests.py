@@ -7,6 +7,7 @@ import http.client
 import io
 import json
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -165,3 +166,22 @@ def test_exchanges_of_one_connection_share_what_they_keep_of_equal_requests(clus
     assert [one.agent for one in (first, second, third)] == ["one", "one", "two"]
     assert [one.path.rpartition("/")[2] for one in (first, second, third)] == ["a", "b", "c"]
     assert {(one.method, one.raw_query, one.protocol) for one in (first, second, third)} == {("GET", "pretty=true", "HTTP/1.1")}
+
+
+def test_packed_responses_are_as_they_were(cluster: Cluster) -> None:
+    for number in range(3):
+        assert send(cluster, "POST", PODS, {"metadata": {"name": f"a-{number}"}, "data": {"x": "y" * 40_000}}) == 201
+    assert send(cluster, "GET", PODS) == 200  # in several pieces
+    assert send(cluster, "GET", f"{PODS}/none") == 404
+    found = list(cluster.requests)
+    before = [(one.answer, one.body, one.revision, len(one.raw_answer or b"")) for one in found]
+    kept = sum(length for *_, length in before)
+    tracemalloc.start()
+    try:
+        cluster.pack_past()
+        cluster.pack_past()
+        packed = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert packed < kept / 10
+    assert [(one.answer, one.body, one.revision, len(one.raw_answer or b"")) for one in found] == before

@@ -22,6 +22,7 @@ from typing import Any, Final
 from fakekube.apimachinery.codecs import EncodeError
 from fakekube.apimachinery.codecs.document import cached_encoder
 from fakekube.apimachinery.schema.model import Shape, Type
+from fakekube.base.caches import forgettable
 from fakekube.base.golang.strconv import MAX_INT64
 from fakekube.base.golang.strings import bytes_of
 
@@ -64,7 +65,7 @@ def head(major: int, argument: int) -> bytes:
     return struct.pack(">BQ", first | 27, argument)
 
 
-# --- Messages ---------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- messages
 
 
 def not_accepted(kind: str, what: str) -> str:
@@ -83,7 +84,7 @@ def wrong_content(tag: int, first: int) -> str:
     return f"cbor: tag number {tag} must be followed by {expected}, got {MAJOR_NAMES[major]}"
 
 
-# --- Well-formedness --------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- well-formedness
 
 
 def skip(body: bytes, at: int) -> int:
@@ -358,6 +359,7 @@ def _changes(type_: Type) -> bool:
     return _holds(type_, _CHANGED)
 
 
+@forgettable
 @cache
 def _holds(type_: Type, shapes: frozenset[Shape]) -> bool:
     """Reports whether a type contains one of these shapes at any depth."""

@@ -53,6 +53,7 @@ from fakekube.apiserver.http.openapi.operations import (
 from fakekube.apiserver.http.openapi.v3 import REFERENCE_PREFIX, definitions
 from fakekube.apiserver.registry import builtin
 from fakekube.apiserver.registry.served_apis import RuntimeConfig
+from fakekube.base.caches import forgettable
 
 # --- What the OpenAPI documents of a cluster are made of --------------------------------------------------------------
 
@@ -224,6 +225,7 @@ def _apis() -> Operation:
     return Operation("get", "getAPIVersions", "apis", answers, offer, consumes=offer, description=DISCOVERY_TEXTS["APIVersions"])
 
 
+@forgettable
 @cache
 def builtin_paths(emulation: Emulation, config: RuntimeConfig) -> Mapping[str, Paths]:
     """Returns the documents of the built-in resources that a server serves, by name."""
@@ -398,6 +400,7 @@ class _Custom:
         return serialize(_v2(self._apis[0], paths, schemas))
 
 
+@forgettable
 @cache
 def _builtin_document(apis: _APIs, name: str) -> Encoded | None:
     paths, version = builtin_paths(*apis).get(name), apis[0].version
@@ -419,11 +422,13 @@ def _group_version(name: str) -> tuple[str, str]:
     return (group, version) if root == "apis" and version else ("", "")
 
 
+@forgettable
 @cache
 def _all_builtin_paths(apis: _APIs) -> Paths:
     return {path: operations for paths in builtin_paths(*apis).values() for path, operations in paths.items()}
 
 
+@forgettable
 @cache
 def _builtin_v2(apis: _APIs) -> Encoded:
     return serialize(_v2(apis[0], _all_builtin_paths(apis), {}))

@@ -17,6 +17,7 @@ from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.resource import GVK
 from fakekube.apiserver.aggregator.documents import GVK_EXTENSION, Json
 from fakekube.apiserver.http.openapi.operations import Operation, Parameter, describe, path_item
+from fakekube.base.caches import forgettable
 
 REFERENCE_PREFIX: Final = "#/components/schemas/"
 
@@ -112,6 +113,7 @@ def _without_enum(field: Json) -> Json:
     return found
 
 
+@forgettable
 @cache
 def definitions(emulation: Emulation) -> Definitions:
     """Returns the definitions of an emulated minor, built once per process."""

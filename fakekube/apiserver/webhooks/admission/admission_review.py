@@ -56,7 +56,7 @@ class Response:
     warnings: Sequence[str]
 
 
-# --- The request ------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- the request
 
 
 def review_of(versioned: VersionedAttributes, match: Match, version: str, uid: str) -> Object:
@@ -97,7 +97,7 @@ def _user(attributes: Attributes) -> Object:
     return user
 
 
-# --- The response -----------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------- the response
 
 
 def response_in(review: Object, version: str, uid: str, *, mutating: bool) -> Response:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fakekube.apimachinery.codecs import document as document_module
 from fakekube.apimachinery.codecs import json
-from fakekube.apimachinery.codecs.document import Document, encode_all, keep_recent, pack_recent
+from fakekube.apimachinery.codecs.document import Document, compress, encode_all, keep_recent, pack_recent
 from fakekube.base.golang.json_writer import RawObject
 
 
@@ -222,3 +222,28 @@ def test_objects_of_one_workload_share_the_parts_that_readers_see() -> None:
     assert one.tree["spec"] is other.tree["spec"]
     assert one.tree["metadata"]["managedFields"] is other.tree["metadata"]["managedFields"]
     assert one.object["spec"] is not other.object["spec"]
+
+
+@pytest.mark.parametrize("value", ["text", "<&>", "\u2028", 1, 1.0, 1e22, None, {"a": [1, {"b": "c"}]}])
+def test_compressed_documents_are_read_as_packed_ones(value: Any) -> None:
+    meta = {"name": "a", "labels": {"l": "m"}, "managedFields": [{"manager": "x", "fieldsV1": {"f:data": {}}}]}
+    objects = [{"metadata": {**meta, "name": f"a-{number}"}, "spec": {"a": value, "text": "x" * 500}} for number in range(9)]
+    packed, compressed = ([_packed(copy.deepcopy(obj)) for obj in objects] for _ in range(2))
+    for document in compressed:
+        document.encoding("x", lambda _tree: b"made")
+    compress(compressed)
+    compress(compressed)  # has no effect
+    assert sum(len(one._compressed[1]) for one in compressed if one._compressed is not None) < len(packed[0].json)
+    for obj, one, other in zip(objects, packed, compressed, strict=True):
+        assert (other._packed, other._made) == (b"", {})
+        assert (other.tree, other.labels, other.size) == (obj, {"l": "m"}, one.size)
+        assert other.cut_metadata() == one.cut_metadata()
+        assert (other.json, repr(other.object)) == (one.json, repr(obj))
+        other.pack()
+        assert (other._compressed, other.json) == (None, one.json)
+
+
+def test_only_packed_documents_are_compressed() -> None:
+    document = Document({"metadata": {"name": "a"}})
+    compress([document])
+    assert document.object is document.tree
