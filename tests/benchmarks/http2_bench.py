@@ -34,7 +34,12 @@ def measurements(benches: list[Bench], options: Any) -> Iterator[Row]:
     for bench in benches:
         bench.connection.request("POST", bench.path("configmaps"), {"metadata": {"name": "a"}, "data": {"b": "x" * 400}})
     with ExitStack() as stack:
-        wide = {id(bench): stack.enter_context(MultiplexedConnection(bench.side.url, bench.side.token)) for bench in benches}
+
+        def multiplexed() -> dict[int, MultiplexedConnection]:
+            sides = {id(bench): bench.side for bench in benches}
+            return {key: stack.enter_context(MultiplexedConnection(side.url, side.token)) for key, side in sides.items()}
+
+        wide = multiplexed()
 
         def timed(
             path: Callable[[Bench], str], *, accept: str = "application/json", times: int = 1
@@ -66,8 +71,9 @@ def measurements(benches: list[Bench], options: Any) -> Iterator[Row]:
             for name, unit, place in ((f"get, {CLIENTS} clients", "ms", 0), (f"CPU of a get, {CLIENTS} clients", "us", 1)):
                 figures = tuple(median_of_known(one[place] for one in of_side) for of_side in zip(*taken, strict=True))
                 yield Row(f"{name}, {protocol}", unit, figures)
+        wide.update(multiplexed())  # they were idle for long
         for bench in benches:
-            bench.connection.renew()  # it was idle for long
+            bench.connection.renew()
         yield Row("aggregated discovery, HTTP/1.1", "ms", in_turns(benches, rounds // 8, plainly))
         discovery = timed(lambda _: "/apis", accept=DISCOVERY)
         yield Row("aggregated discovery, HTTP/2", "ms", in_turns(benches, rounds // 8, discovery))
