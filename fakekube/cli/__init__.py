@@ -372,20 +372,26 @@ def _raise_file_limit() -> None:
 
 @contextmanager
 def _ready_file(path: Path | None, url: str) -> Iterator[None]:
-    """Writes the URL to a file as a whole, and removes the file at the end. Raises UsageError."""
+    """Writes the URL to a file as a whole, and removes the file at the end. Raises UsageError.
+
+    What is not a regular file (`/dev/stdout`, a named pipe) is written as it is, and stays.
+    """
     if path is None:
         yield
         return
-    temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    is_special = path.exists() and not path.is_file()
+    temporary = path if is_special else path.with_name(f".{path.name}-{os.getpid()}")
     try:
         temporary.write_text(f"{url}\n", encoding="utf-8")
-        os.replace(temporary, path)
+        if not is_special:
+            os.replace(temporary, path)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
+        if not is_special:
+            path.unlink(missing_ok=True)
 
 
 def _server(options: Options) -> int:

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from fakekube.apimachinery.codecs import DecodeError, yaml
@@ -59,6 +59,10 @@ class RemoteClient:
         self._server = str(cluster.get("server", "")).rstrip("/")
         if not self._server.startswith(("http://", "https://")):
             raise KubeconfigError("the cluster of the kubeconfig has no server")
+        try:
+            _ = urlsplit(self._server).port
+        except ValueError as error:
+            raise KubeconfigError(f"the server of the kubeconfig is {self._server!r}: {error}") from None
         self._headers = _authorization_headers(folder, user)
         self._context = _tls_context(folder, cluster, user) if self._server.startswith("https://") else None
         self._timeout = timeout
@@ -215,15 +219,20 @@ class KubeconfigContext:
     namespace: str
 
 
+#: The members of contexts, clusters and users that are strings.
+_TEXTS: Final = frozenset((
+    "cluster", "user", "namespace", "server", "certificate-authority", "certificate-authority-data", "client-certificate",
+    "client-certificate-data", "client-key", "client-key-data", "token", "tokenFile", "username", "password",
+))  # fmt: skip
+
+
 def read_context(path: Path, name: str = "") -> KubeconfigContext:
     """Returns a context, by default the current one, of a kubeconfig file. Raises KubeconfigError."""
     config = read_kubeconfig(path)
-    chosen = _find_named_entry(config, "contexts", name or config.get("current-context", "")).get("context") or {}
-    return KubeconfigContext(
-        _find_named_entry(config, "clusters", chosen.get("cluster", "")).get("cluster") or {},
-        _find_named_entry(config, "users", chosen.get("user", "")).get("user") or {},
-        chosen.get("namespace", ""),
-    )
+    chosen = _find_named_entry(config, "contexts", name or config.get("current-context", ""))
+    cluster = _find_named_entry(config, "clusters", chosen.get("cluster", ""))
+    user = _find_named_entry(config, "users", chosen.get("user", ""))
+    return KubeconfigContext(cluster, user, chosen.get("namespace", ""))
 
 
 def read_kubeconfig(path: Path) -> Object:
@@ -239,20 +248,35 @@ def read_kubeconfig(path: Path) -> Object:
     return config
 
 
-def _find_named_entry(config: Object, part: str, name: str) -> Object:
-    for entry in config.get(part) or ():
-        if entry.get("name") == name:
-            found: Object = entry
-            return found
-    raise KubeconfigError(f"the kubeconfig has no {part[:-1]} {name!r}")
+def _find_named_entry(config: Object, part: str, name: Any) -> Object:
+    """Returns the context, cluster or user of that name. Raises KubeconfigError."""
+    kind = part[:-1]
+    entries = config.get(part) or ()
+    found = (
+        next((one for one in entries if isinstance(one, dict) and one.get("name") == name), None)
+        if isinstance(entries, list)
+        else None
+    )
+    if found is None:
+        raise KubeconfigError(f"the kubeconfig has no {kind} {name!r}")
+    content: Object = found.get(kind) or {}
+    if not isinstance(content, dict):
+        raise KubeconfigError(f"the {kind} {name!r} of the kubeconfig is not an object")
+    for key, value in content.items():
+        if key in _TEXTS and not isinstance(value, str):
+            raise KubeconfigError(f"the {kind} {name!r} of the kubeconfig has {key} {value!r}, which is not a string")
+    return content
 
 
 def _authorization_headers(folder: Path, user: Object) -> dict[str, str]:
     if user.get("exec") or user.get("auth-provider"):
         raise KubeconfigError("exec and auth-provider plugins are not run: give a kubeconfig with a token or a certificate")
-    token = user.get("token") or (
-        (folder / user["tokenFile"]).read_text(encoding="utf-8").strip() if user.get("tokenFile") else ""
-    )
+    token = user.get("token")
+    try:
+        if not token and user.get("tokenFile"):
+            token = (folder / user["tokenFile"]).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise KubeconfigError(f"the token of the kubeconfig cannot be read: {error}") from None
     if token:
         return {"Authorization": f"Bearer {token}"}
     if user.get("username"):

@@ -16,6 +16,7 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import yaml
@@ -23,6 +24,7 @@ import yaml
 import fakekube
 from fakekube import __main__, cli
 from fakekube.cli import main
+from fakekube.cli.arguments import UsageError
 
 COMMAND = [sys.executable, "-m", "fakekube"]
 
@@ -314,6 +316,59 @@ def test_what_ends_a_command_is_at_most_one_line(
     monkeypatch.setitem(cli._COMMANDS, "export", fail)
     assert main(["export"]) == code
     assert capsys.readouterr().err == words
+
+
+@pytest.mark.parametrize("place", ["fifo", "folder", "folder/missing/ready"])
+def test_a_ready_file_never_replaces_what_is_no_file(place: str, tmp_path: Path) -> None:
+    """As a device would be, whatever an administrator may do."""
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+    path = tmp_path / place
+    if place != "fifo":
+        with pytest.raises(UsageError, match=str(path)), cli._ready_file(path, "http://there"):
+            pass
+        return
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with cli._ready_file(path, "http://there"):
+        assert os.read(reader, 100) == b"http://there\n"
+    os.close(reader)
+    assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+def _kubeconfig(**members: Any) -> str:
+    """A kubeconfig with one of each, and other members."""
+    given: dict[str, Any] = {"server": "http://127.0.0.1:1", "cluster": "c", "user": {}, "contexts": None, **members}
+    contexts = given["contexts"] or [{"name": "x", "context": {"cluster": given["cluster"], "user": "u"}}]
+    clusters = [{"name": "c", "cluster": {"server": given["server"]}}]
+    return json.dumps(
+        {"contexts": contexts, "clusters": clusters, "users": [{"name": "u", "user": given["user"]}], "current-context": "x"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (_kubeconfig(contexts=[None]), "the kubeconfig has no context 'x'"),
+        (_kubeconfig(contexts="x"), "the kubeconfig has no context 'x'"),
+        (_kubeconfig(contexts=[{"name": "x", "context": []}]), "the kubeconfig has no cluster ''"),
+        (_kubeconfig(contexts=[{"name": "x", "context": "y"}]), "the context 'x' of the kubeconfig is not an object"),
+        (_kubeconfig(cluster=["c"]), "the context 'x' of the kubeconfig has cluster ['c'], which is not a string"),
+        (_kubeconfig(server="http://[::1"), "the server of the kubeconfig is 'http://[::1': Invalid IPv6 URL"),
+        (_kubeconfig(server="http://a:99999"), "the server of the kubeconfig is 'http://a:99999': Port out of range 0-65535"),
+        (_kubeconfig(user={"token": 5}), "the user 'u' of the kubeconfig has token 5, which is not a string"),
+        (_kubeconfig(user={"tokenFile": "missing"}), "the token of the kubeconfig cannot be read: [Errno 2] No such file"),
+    ],
+)
+@pytest.mark.parametrize("command", ["export", "record"])
+def test_a_malformed_kubeconfig_is_a_one_line_error_with_code_2(
+    command: str, text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(text)
+    assert main([command, "--kubeconfig", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
 
 
 def test_a_full_disk_is_a_one_line_error_with_code_2() -> None:
