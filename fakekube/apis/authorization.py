@@ -29,7 +29,7 @@ def _raise_invalid(errors: Sequence[FieldError]) -> None:
         raise status.invalid(AUTHORIZATION, "", "", errors)
 
 
-# ---------------------------------------------------------------- access
+# --- Access -----------------------------------------------------------------------------------------------------------
 
 
 def review_access(context: WriteContext, name: str, review: Object) -> Object:
@@ -130,7 +130,7 @@ def _require_empty_metadata(review: Object, detail: str, allowed: Sequence[str])
     return [invalid("metadata", meta, detail)] if rest else []
 
 
-# ---------------------------------------------------------------- selectors
+# --- Selectors --------------------------------------------------------------------------------------------------------
 
 
 def _validate_selectors(spec: Object) -> list[FieldError]:

@@ -241,7 +241,7 @@ _ROLE_BINDING_CHANGES = changes(
 )
 
 
-# ---------------------------------------------------------------- checks of a write
+# --- Checks of a write ------------------------------------------------------------------------------------------------
 
 
 def _check_rules(context: WriteContext, obj: Object, rules: Sequence[PolicyRule], problem: str = "") -> None:
@@ -290,7 +290,7 @@ def _is_authorized(context: WriteContext, verb: str, plural: str, name: str, gro
     return context.authorize(attributes)[0]
 
 
-# ---------------------------------------------------------------- rules
+# --- Rules ------------------------------------------------------------------------------------------------------------
 
 
 def _missing_rights(context: WriteContext, rules: Sequence[PolicyRule]) -> str:

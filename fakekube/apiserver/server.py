@@ -269,7 +269,7 @@ class _Webhooks:
             self._caller.close()
 
 
-# ---------------------------------------------------------------- the base state
+# --- The base state ---------------------------------------------------------------------------------------------------
 
 _building = threading.Lock()
 _Kind = tuple[tuple[str, ...], int]

@@ -113,7 +113,7 @@ class Clock:
         if self._waits:
             self.release()
 
-    # ------------------------------------------------------------ reading the time
+    # --- Reading the time ---------------------------------------------------------------------------------------------
 
     def now(self) -> datetime:
         """Returns the time of day, timezone-aware, in UTC."""
@@ -140,7 +140,7 @@ class Clock:
         """Whether the clock is held."""
         return self.reading.held
 
-    # ------------------------------------------------------------ hold, advance, release
+    # --- Hold, advance, release ---------------------------------------------------------------------------------------
 
     def hold(self) -> None:
         """Stops the clock until `release`; only `advance` moves a held clock."""
@@ -245,7 +245,7 @@ class Clock:
         if reading.monotonic > self.reading.monotonic:
             self.reading = reading
 
-    # ------------------------------------------------------------ timers
+    # --- Timers -------------------------------------------------------------------------------------------------------
 
     def call_at(self, monotonic: float, callback: Callable[[], None], *, what: str = "") -> Timer:
         """Calls `callback` once when `monotonic()` reaches a time; if that is past, soon, but not from this call.
@@ -303,7 +303,7 @@ class Clock:
             wanted = not reading.held and self._timers
             _alarm.set(self, reading.real + (self._timers[0].due - reading.monotonic) / reading.factor if wanted else None)
 
-    # ------------------------------------------------------------ subscriptions
+    # --- Subscriptions ------------------------------------------------------------------------------------------------
 
     def before_advance(self, callback: Callable[[], None]) -> None:
         """Calls `callback` before every `advance`, in the thread that advances, so that pending work is done before time moves.

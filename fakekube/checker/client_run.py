@@ -89,7 +89,7 @@ class ClientRun:
         self.random = random.Random(f"{self.session.seed}/{name}")
         self.cluster.faults.seed(self.random.randrange(1 << 30))
 
-    # ------------------------------------------------------------ properties
+    # --- Properties ---------------------------------------------------------------------------------------------------
 
     @property
     def faults(self) -> Faults:
@@ -104,7 +104,7 @@ class ClientRun:
         """Seconds since the trial began."""
         return time.monotonic() - self.zero
 
-    # ------------------------------------------------------------ the cluster and the client
+    # --- The cluster and the client -----------------------------------------------------------------------------------
 
     def open(self) -> None:
         """Starts the cluster and creates the prerequisites."""
@@ -184,7 +184,7 @@ class ClientRun:
         """Returns the last part of the client's output, "" if it was not started."""
         return self.process.output() if self.process is not None else ""
 
-    # ------------------------------------------------------------ waiting
+    # --- Waiting ------------------------------------------------------------------------------------------------------
 
     def await_until(self, condition: Callable[[], bool], seconds: float | Callable[[float], float]) -> bool:
         """Waits until a condition holds; returns whether it does. Time in which this process could not run does not count.

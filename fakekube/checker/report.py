@@ -243,7 +243,7 @@ class Report(CheckResult):
         if not self.ok:
             raise AssertionError(f"{len(self.failures)} obligations are broken\n{self}")
 
-    # ------------------------------------------------------------ forms
+    # --- Forms --------------------------------------------------------------------------------------------------------
 
     def as_json(self) -> dict[str, Any]:
         """Returns the content of report.json."""

@@ -250,7 +250,7 @@ class Trial(ClientRun):
         """The key of the rule, or `BASELINE`."""
         return BASELINE if self.rule is None else self.rule.key
 
-    # ------------------------------------------------------------ stimuli
+    # --- Stimuli ------------------------------------------------------------------------------------------------------
 
     def stimulate(
         self, change: Callable[[Object], None] | None = None, *, token: str = "", only: Container[int] | None = None
@@ -325,7 +325,7 @@ class Trial(ClientRun):
                 if error.code not in (404, 409):
                     raise
 
-    # ------------------------------------------------------------ convergence
+    # --- Convergence --------------------------------------------------------------------------------------------------
 
     def has_received(self, copy: Copy) -> bool:
         """Reports whether the client has received all objects of a copy that it receives in the baseline run."""
@@ -463,7 +463,7 @@ class Trial(ClientRun):
         times += [copy.created_at for copy in self.copies]
         return ended - max((at for at in times if at <= ended), default=self.started_at)
 
-    # ------------------------------------------------------------ provocations
+    # --- Provocations -------------------------------------------------------------------------------------------------
 
     def begin_provocation(self) -> None:
         """Marks the beginning of the provocation; only later calls are judged."""

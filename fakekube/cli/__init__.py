@@ -280,7 +280,7 @@ def _kubeconfig_of(options: Options, cluster: Cluster, user: str) -> Path:
     return (options.kubeconfig or cluster.kubeconfig).parent / f"{name}.kubeconfig"
 
 
-# ---------------------------------------------------------------- serve
+# --- Serve ------------------------------------------------------------------------------------------------------------
 
 
 def _serve(options: Options) -> NoReturn:
@@ -413,7 +413,7 @@ fakekube serves a Kubernetes {version} API at {url} (profile {profile})
 Ctrl-C ends it; nothing is kept."""
 
 
-# ---------------------------------------------------------------- run
+# --- Run --------------------------------------------------------------------------------------------------------------
 
 
 def _run(options: Options) -> int:
@@ -463,7 +463,7 @@ def _help(_options: Options) -> int:
     return 0
 
 
-# ---------------------------------------------------------------- export
+# --- Export -----------------------------------------------------------------------------------------------------------
 
 
 def _export(options: Options) -> int:
@@ -488,7 +488,7 @@ def _export(options: Options) -> int:
     return 0
 
 
-# ---------------------------------------------------------------- envtest
+# --- envtest ----------------------------------------------------------------------------------------------------------
 
 
 def _envtest(options: Options) -> int:
@@ -514,7 +514,7 @@ def _envtest(options: Options) -> int:
     return 0
 
 
-# ---------------------------------------------------------------- check and record
+# --- Check and record -------------------------------------------------------------------------------------------------
 
 
 def _check(options: Options) -> int:

@@ -357,7 +357,7 @@ def _parameter_kind(policy: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield str(kind.get("apiVersion")), str(kind.get("kind"))
 
 
-# ---------------------------------------------------------------- output
+# --- Output -----------------------------------------------------------------------------------------------------------
 
 
 def _print_text(report: Report) -> None:

@@ -310,7 +310,7 @@ class Cluster(ObservedCluster):
 
         return Stages(self._components.stages, self._components.stages_changed)
 
-    # ---------------------------------------------------------------- waiting
+    # --- Waiting ------------------------------------------------------------------------------------------------------
 
     @property
     def aio(self) -> AsyncCluster:
@@ -371,7 +371,7 @@ class Cluster(ObservedCluster):
         with self._manager.pause():
             yield
 
-    # ---------------------------------------------------------------- powers
+    # --- Powers -------------------------------------------------------------------------------------------------------
 
     def fork(self, *, seed: int | None = None) -> Cluster:
         """Returns an independent copy with the same objects, history, revision, time and arguments, not started.

@@ -165,7 +165,7 @@ class Components:
         if "pods" in origin._shared:
             self.pods.adopt(origin.pods)
 
-    # ---------------------------------------------------------------- kubelets
+    # --- Kubelets -----------------------------------------------------------------------------------------------------
 
     @property
     def stages(self) -> dict[str, Any]:
@@ -260,7 +260,7 @@ class Components:
         """Returns an address of this machine that leads to a pod of a Service; None if it has none that listens."""
         return self.runtime.bridge(namespace, name, port)
 
-    # ---------------------------------------------------------------- construction
+    # --- Construction -------------------------------------------------------------------------------------------------
 
     def _runs(self, name: str) -> bool:
         return name in self.controller_names

@@ -74,7 +74,7 @@ class ServedCluster(ClusterState):
         me = weakref.proxy(self)  # no cycles: see `apiserver.server`
         self._kubeconfigs = Kubeconfigs(serving, lambda: me.url, partial(ServedCluster._add_token, me))
 
-    # ---------------------------------------------------------------- requests and faults
+    # --- Requests and faults ------------------------------------------------------------------------------------------
 
     def _observe(self) -> Observer:
         """Returns the observer of requests; installs it on first use."""
@@ -100,7 +100,7 @@ class ServedCluster(ClusterState):
         """Fault injection: `faults.on("watch", "pods").gone()`; see docs/powers.md."""
         return self._observe().faults
 
-    # ---------------------------------------------------------------- start and stop
+    # --- Start and stop -----------------------------------------------------------------------------------------------
 
     def start(self) -> Self:
         """Starts the cluster, and returns it; does nothing if it is started.
@@ -243,7 +243,7 @@ class ServedCluster(ClusterState):
         """The environment variables for a process that uses this cluster: KUBECONFIG. Raises RuntimeError before `start`."""
         return {"KUBECONFIG": str(self.kubeconfig)}
 
-    # ---------------------------------------------------------------- users
+    # --- Users --------------------------------------------------------------------------------------------------------
 
     def as_user(
         self, name: str, groups: Iterable[str] = (), uid: str = "", extra: Mapping[str, Sequence[str]] | None = None
@@ -269,7 +269,7 @@ class ServedCluster(ClusterState):
     def _add_token(self, token: str, user: str, groups: Sequence[str]) -> None:
         self._machinery.access.authenticator.static.add(token, User(user, "", tuple(groups)))
 
-    # ---------------------------------------------------------------- outages
+    # --- Outages ------------------------------------------------------------------------------------------------------
 
     @overload
     def outage(self, seconds: float) -> None: ...

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fakekube.controllers.reconciler import Reconciler
 
 
-# ---------------------------------------------------------------- constructors, which import their controllers
+# --- Constructors, which import their controllers ---------------------------------------------------------------------
 
 
 def new_garbage_collector() -> Reconciler:
@@ -359,7 +359,7 @@ class ControllerDescriptor:
     """Whether `*` switches it on."""
 
 
-# ---------------------------------------------------------------- which objects start a controller
+# --- Which objects start a controller ---------------------------------------------------------------------------------
 
 
 def _is_unscheduled(pod: Mapping[str, Any]) -> bool:
@@ -443,7 +443,7 @@ def _is_budget_or_disruption_target(obj: Mapping[str, Any]) -> bool:
     return any(condition["type"] == "DisruptionTarget" for condition in conditions)
 
 
-# ---------------------------------------------------------------- all controllers
+# --- All controllers --------------------------------------------------------------------------------------------------
 
 _CSRS: Final = ("certificatesigningrequests.certificates.k8s.io",)
 

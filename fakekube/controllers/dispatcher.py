@@ -176,7 +176,7 @@ class Dispatcher:
         """The names of the controllers that are about to start."""
         return [descriptor.name for descriptor in self._to_start]
 
-    # ------------------------------------------------------------ changes of the store
+    # --- Changes of the store -----------------------------------------------------------------------------------------
 
     def on_store_event(self, bucket: str, event: Event[Document] | None) -> bool:
         """Takes note of a change; called in the thread that writes.
@@ -289,7 +289,7 @@ class Dispatcher:
             except Exception:
                 _log.exception("%s cannot handle an event of %s", controller.name, name)
 
-    # ------------------------------------------------------------ starting controllers
+    # --- Starting controllers -----------------------------------------------------------------------------------------
 
     def _descriptors_for(self, bucket: str) -> tuple[ControllerDescriptor, ...]:
         return (*self._descriptors.get(bucket, ()), *self._descriptors.get(ANY_RESOURCE, ()))

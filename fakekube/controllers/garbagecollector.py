@@ -118,7 +118,7 @@ class Graph:
                 yield Action.DELETE, dependent.uid
             yield Action.DELETE, uid
 
-    # ------------------------------------------------------------ changes
+    # --- Changes ------------------------------------------------------------------------------------------------------
 
     def _update_node(self, resource: str, obj: StoredObject) -> Iterator[tuple[str, str]]:
         """Updates the references. Yields the node if it has new ones, and owners that it no longer blocks."""
@@ -274,7 +274,7 @@ class GarbageCollector(Reconciler):
         except NamespacedOwner:
             return
 
-    # ------------------------------------------------------------ attemptToDelete
+    # --- attemptToDelete ----------------------------------------------------------------------------------------------
 
     def _attempt_to_delete_item(self, node: Node) -> None:
         """Deletes an object, or its references to absent owners, by the states of its owners.
@@ -341,7 +341,7 @@ class GarbageCollector(Reconciler):
                 raise
             return None
 
-    # ------------------------------------------------------------ writes
+    # --- Writes -------------------------------------------------------------------------------------------------------
 
     def _attempt_to_orphan(self, owner: Node) -> None:
         for dependent in self._graph.dependents(owner.uid):
@@ -427,7 +427,7 @@ class GarbageCollector(Reconciler):
     def _path_of_node(self, node: Node) -> str:
         return self.client.path(self.client.resource(node.resource), node.namespace, node.name)
 
-    # ------------------------------------------------------------ owners in other namespaces
+    # --- Owners in other namespaces -----------------------------------------------------------------------------------
 
     def _record_foreign_owners(self, obj: StoredObject) -> None:
         """Stores the references to owners that exist in another namespace, for an event."""

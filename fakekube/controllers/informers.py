@@ -88,7 +88,7 @@ class Informer:
         self._objects: dict[str, dict[str, Object]] = {}
         self._by_owner: dict[str, dict[tuple[str, str], Object]] | None = None
 
-    # ------------------------------------------------------------ reads
+    # --- Reads --------------------------------------------------------------------------------------------------------
 
     def get(self, namespace: str, name: str) -> Object | None:
         """Returns one object, or None."""
@@ -116,7 +116,7 @@ class Informer:
         """Returns the objects of a namespace that have no controller."""
         return self.dependents_of(_orphan_key(namespace))
 
-    # ------------------------------------------------------------ changes
+    # --- Changes ------------------------------------------------------------------------------------------------------
 
     def open(self, settled_at: int | None) -> list[Change]:
         """Starts to follow the resource.
@@ -188,7 +188,7 @@ class Informer:
             obj = resource.from_storage(obj)
         return {**self._kind, **obj}
 
-    # ------------------------------------------------------------ indexes
+    # --- Indexes ------------------------------------------------------------------------------------------------------
 
     @staticmethod
     def _namespaced_name(obj: Object) -> tuple[str, str]:

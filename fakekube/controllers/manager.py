@@ -135,7 +135,7 @@ class Manager:
             self._follow_clock()
             self._set_timer(min(due for due, _, _, _ in self._inherited))
 
-    # ------------------------------------------------------------ start and stop
+    # --- Start and stop -----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Lets the controllers run in a thread of the process whenever they have work."""
@@ -182,7 +182,7 @@ class Manager:
         """Whether the controllers run in another thread than the caller's."""
         return self._started and not self._stopped and self._lock_owner != threading.get_ident()
 
-    # ------------------------------------------------------------ settle
+    # --- Settle -------------------------------------------------------------------------------------------------------
 
     def settle(self, timeout: float = 10.0, horizon: float = 0.0) -> None:
         """Runs controllers until none of them has work now or due within `horizon` seconds of the clock.
@@ -259,7 +259,7 @@ class Manager:
         finally:
             self._lock.release()
 
-    # ------------------------------------------------------------ the thread
+    # --- The thread ---------------------------------------------------------------------------------------------------
 
     def _on_store_event(self, bucket: str, event: Event[Document] | None) -> None:
         self._told = self._store.revision if event is None else max(self._told, event.revision)
@@ -315,7 +315,7 @@ class Manager:
                 return
             self._work_for_thread.wait(left)
 
-    # ------------------------------------------------------------ reconciling
+    # --- Reconciling --------------------------------------------------------------------------------------------------
 
     def _prepare_controller(self, controller: Reconciler) -> None:
         controller.client = self._client_for(controller.program, controller.client_name or controller.name)
@@ -409,7 +409,7 @@ class Manager:
         if self._timer is None or due < self._timer.due:
             self._set_timer(due)
 
-    # ------------------------------------------------------------ the clock
+    # --- The clock ----------------------------------------------------------------------------------------------------
 
     def _set_timer(self, due: float | None) -> None:
         if self._timer is not None:

@@ -114,7 +114,7 @@ class NamespaceController(Reconciler):
         if not remaining.resources and not remaining.errors and not remaining.discovery_failure:
             self._remove_finalizer(key.name)
 
-    # ------------------------------------------------------------ contents
+    # --- Contents -----------------------------------------------------------------------------------------------------
 
     def _get_discovery_failure(self) -> str:
         """Returns the discovery error for aggregated APIs that are not available; "" if all are."""
@@ -208,7 +208,7 @@ class NamespaceController(Reconciler):
         items: list[Object] = self.client.call("GET", self.client.path(resource, namespace))["items"]
         return items
 
-    # ------------------------------------------------------------ the namespace
+    # --- The namespace ------------------------------------------------------------------------------------------------
 
     def _update_conditions(self, namespace: Object, remaining: Remaining) -> None:
         """Writes the conditions, if they have changed."""

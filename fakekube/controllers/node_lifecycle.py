@@ -245,7 +245,7 @@ class NodeLifecycleController(Reconciler):
             return bool(obj["spec"].get("nodeName")) and (old is None or not old["spec"].get("nodeName"))
         return True
 
-    # ------------------------------------------------------------ changes
+    # --- Changes ------------------------------------------------------------------------------------------------------
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         name = obj["metadata"]["name"]
@@ -269,7 +269,7 @@ class NodeLifecycleController(Reconciler):
         metadata = pod["metadata"]
         return (Key(metadata["namespace"], metadata["name"]),)
 
-    # ------------------------------------------------------------ one node
+    # --- One node -----------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: Key) -> None:
         if key.namespace:
@@ -326,7 +326,7 @@ class NodeLifecycleController(Reconciler):
         about = {"kind": "Node", "apiVersion": "v1", "name": metadata["name"], "uid": metadata["uid"]}
         self.recorder.event(about, "Normal", reason, message)
 
-    # ------------------------------------------------------------ health
+    # --- Health -------------------------------------------------------------------------------------------------------
 
     def _update_health(self, node: Object) -> Object:
         """Observes the node's heartbeat; if it is overdue, sets conditions to Unknown. Returns the updated node."""
@@ -399,7 +399,7 @@ class NodeLifecycleController(Reconciler):
             raise
         self.recorder.event(pod, "Warning", "NodeNotReady", "Node is not ready")
 
-    # ------------------------------------------------------------ taints and labels
+    # --- Taints and labels --------------------------------------------------------------------------------------------
 
     def _reconcile_no_schedule_taints(self, node: Object) -> Object:
         desired = condition_taints(node)
@@ -459,7 +459,7 @@ class NodeLifecycleController(Reconciler):
         }
         return self.client.patch("nodes", node["metadata"]["name"], {"metadata": {"labels": changed}}) if changed else node
 
-    # ------------------------------------------------------------ zones
+    # --- Zones --------------------------------------------------------------------------------------------------------
 
     def _list_nodes(self, *newer: Object) -> list[Object]:
         """Returns all nodes; `newer` ones replace those of the cache."""

@@ -70,7 +70,7 @@ class ResourceClaimController(Reconciler):
         if pod is not None and "deletionTimestamp" not in pod["metadata"] and not is_pod_terminal(pod):
             self._sync_pod(key, pod)
 
-    # ------------------------------------------------------------ pods
+    # --- Pods ---------------------------------------------------------------------------------------------------------
 
     def _sync_pod(self, key: Key, pod: Object) -> None:
         created = {}
@@ -130,7 +130,7 @@ class ResourceClaimController(Reconciler):
             users = [*users, {"resource": "pods", "name": metadata["name"], "uid": metadata["uid"]}]
             self.client.update({**claim, "status": {**status, "reservedFor": users}}, subresource="status")
 
-    # ------------------------------------------------------------ claims
+    # --- Claims -------------------------------------------------------------------------------------------------------
 
     def _sync_claim(self, claim: Object) -> None:
         metadata, status = claim["metadata"], claim.get("status") or {}

@@ -66,7 +66,7 @@ class StorageVersionMigratorController(Reconciler):
         else:
             self._migrate(key, migration)
 
-    # ------------------------------------------------------------ MigrationRunnerController
+    # --- MigrationRunnerController ------------------------------------------------------------------------------------
 
     def _run_next(self, group_resource: str) -> None:
         """Ends what is done, and starts the oldest of the others unless one runs."""
@@ -127,7 +127,7 @@ class StorageVersionMigratorController(Reconciler):
         }
         self.client.apply(obj, field_manager=self.field_manager, subresource="status")
 
-    # ------------------------------------------------------------ ResourceVersionController
+    # --- ResourceVersionController ------------------------------------------------------------------------------------
 
     def _set_resource_version(self, key: Key, migration: Object) -> None:
         resource = self._find_resource(migration)
@@ -145,7 +145,7 @@ class StorageVersionMigratorController(Reconciler):
             status = {**(migration.get("status") or {}), "resourceVersion": listed["metadata"]["resourceVersion"]}
             self.client.update({**migration, "status": status}, subresource="status")
 
-    # ------------------------------------------------------------ SVMController
+    # --- SVMController ------------------------------------------------------------------------------------------------
 
     def _migrate(self, key: Key, migration: Object) -> None:
         resource = self._find_resource(migration)
@@ -199,7 +199,7 @@ class StorageVersionMigratorController(Reconciler):
         text = f", {left}/{total} objects not yet migrated" if left else f", {total} objects verified migrated"
         return self._condition(RUNNING, "True", "MigrationRunning", _RUNNING_MESSAGE + (text if total else "") + end)
 
-    # ------------------------------------------------------------ helpers
+    # --- Helpers ------------------------------------------------------------------------------------------------------
 
     def _find_resource(self, migration: Object) -> Resource | None:
         try:

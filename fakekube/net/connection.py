@@ -243,7 +243,7 @@ class Connection:
         self._base |= variables
         self._handshake_done = True
 
-    # ------------------------------------------------------------ parked
+    # --- Parked -------------------------------------------------------------------------------------------------------
 
     def _park(self) -> None:
         """Leaves the connection to the leader until more has arrived."""

@@ -173,7 +173,7 @@ class LeaderFollowers:
             self._lead = before
             raise
 
-    # ---------------------------------------------------------------- in the leader's thread
+    # --- In the leader's thread ---------------------------------------------------------------------------------------
 
     def _run_lead(self, lead: _Lead) -> None:
         """Waits for descriptors and runs their callbacks, until another thread leads or nothing is watched."""
@@ -252,7 +252,7 @@ class LeaderFollowers:
                 except RuntimeError:  # no thread now; called again with the next request
                     self._has_follower = False
 
-    # ---------------------------------------------------------------- in the follower's thread
+    # --- In the follower's thread -------------------------------------------------------------------------------------
 
     def _follow(self) -> None:
         """Looks after the leader, and takes the lead if a callback takes too long."""

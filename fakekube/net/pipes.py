@@ -70,7 +70,7 @@ class Pipe:
         """Ends a subscription; unknown ones are ignored."""
         self._notifier.unsubscribe(wake)
 
-    # ------------------------------------------------------------ the writer's side
+    # --- The writer's side --------------------------------------------------------------------------------------------
 
     def write(self, data: bytes | memoryview) -> int:
         """Writes the beginning of `data` that fits; returns its length, 0 if the pipe is full.
@@ -106,7 +106,7 @@ class Pipe:
             self._changed.notify_all()
         self._notifier.notify()
 
-    # ------------------------------------------------------------ the reader's side
+    # --- The reader's side --------------------------------------------------------------------------------------------
 
     def read(self, size: int = CAPACITY) -> bytes | None:
         """Returns up to `size` bytes; None if there are none yet, b"" at the end of the data."""

@@ -160,7 +160,7 @@ class Commands:
         runtime: Runtime = self._kubelet.context.shared["runtime of"]()
         return runtime.container(pod, name)
 
-    # ------------------------------------------------------------ start
+    # --- Start --------------------------------------------------------------------------------------------------------
 
     def start(self, pod: Object) -> None:
         """Starts the commands of the containers that are running."""
@@ -228,7 +228,7 @@ class Commands:
         elif run_handler(container, hook, math.inf, Caller(_LIFECYCLE, self._kubelet.context.version)).failure is not None:
             on_failure()
 
-    # ------------------------------------------------------------ stop
+    # --- Stop ---------------------------------------------------------------------------------------------------------
 
     def stop(self, pod: Object) -> dict[str, float]:
         """Runs the preStop hooks of a deleted pod, once, and then sends SIGTERM to the programs that handle it.

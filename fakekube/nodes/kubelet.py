@@ -185,7 +185,7 @@ class Kubelet(StatusManager):
     def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
         return resource == "nodes" or bool(obj["spec"].get("nodeName"))
 
-    # ------------------------------------------------------------ events
+    # --- Events -------------------------------------------------------------------------------------------------------
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         if resource == "pods":
@@ -240,7 +240,7 @@ class Kubelet(StatusManager):
             if one["type"] == "InternalIP":
                 self._addresses.hold(f"node/{node['metadata']['name']}", one["address"])
 
-    # ------------------------------------------------------------ nodes
+    # --- Nodes --------------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: Key) -> None:
         if key == RULES:
@@ -314,7 +314,7 @@ class Kubelet(StatusManager):
             if error.code not in (403, 404, 409):  # the namespace does not exist, or the lease was created in the meantime
                 raise
 
-    # ------------------------------------------------------------ pods
+    # --- Pods ---------------------------------------------------------------------------------------------------------
 
     def _reconcile_pod(self, key: Key) -> None:
         pod = self.cache.get("pods", key.namespace, key.name)

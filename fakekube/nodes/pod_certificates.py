@@ -180,7 +180,7 @@ class PodCertificates:
     def _record(self, pod: Object, reason: str, message: str) -> None:
         self._kubelet.recorder.event(pod, "Warning", reason, message, host=pod["spec"].get("nodeName", ""))
 
-    # ------------------------------------------------------------ requests
+    # --- Requests -----------------------------------------------------------------------------------------------------
 
     def _request(self, pod: Object, node: Object, source: Mapping[str, Any], credential: Credential) -> None:
         """Creates a request (createPodCertificateRequest). Raises ApiError."""

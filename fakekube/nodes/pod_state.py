@@ -241,7 +241,7 @@ class PodState:
         ends = name not in self.followed and (kind is Kind.INIT or (kind is Kind.MAIN and self.completes))
         return replace(plan, runs=(Run(0.0),)) if ends and not plan.runs else plan
 
-    # ------------------------------------------------------------ state
+    # --- State --------------------------------------------------------------------------------------------------------
 
     def of_kind(self, *kinds: Kind) -> Iterator[Container]:
         """Returns the containers of these kinds, in order."""
@@ -281,7 +281,7 @@ class PodState:
             times.append(self.since + self.plan.failure[0])
         return min(times, default=None)
 
-    # ------------------------------------------------------------ transitions
+    # --- Transitions --------------------------------------------------------------------------------------------------
 
     def advance(self, now: float) -> bool:
         """Does the first transition that is due. Returns False if none is due by now."""
@@ -476,7 +476,7 @@ class PodState:
         one.ready = one.kind is Kind.INIT and run.exit_code == 0
         one.started = False
 
-    # ------------------------------------------------------------ changes from outside
+    # --- Changes from outside -----------------------------------------------------------------------------------------
 
     def replan(self, plan: PodPlan) -> None:
         """Sets another plan. For present runs its readiness and end apply, from their start."""

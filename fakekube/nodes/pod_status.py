@@ -271,7 +271,7 @@ def planned_status(
     return status
 
 
-# ---------------------------------------------------------------- containers
+# --- Containers -------------------------------------------------------------------------------------------------------
 
 
 def _status(
@@ -325,7 +325,7 @@ def _terminated_state(pod: StoredObject, one: Container, ended: Termination, at:
     return made | ({"message": ended.message} if ended.message else {})
 
 
-# ---------------------------------------------------------------- conditions
+# --- Conditions -------------------------------------------------------------------------------------------------------
 
 
 def _conditions(pod: StoredObject, state: PodState, now: str) -> list[dict[str, Any]]:

@@ -207,7 +207,7 @@ class RunningPods:
             pod = self._clear_pending(key, pod)
         return pod, exits
 
-    # ------------------------------------------------------------ ephemeral containers
+    # --- Ephemeral containers -----------------------------------------------------------------------------------------
 
     def _sync_ephemeral(self, pod: Object, exits: Sequence[Exit]) -> Object:
         change = ephemeral_statuses(pod, exits, self._kubelet.client.now())
@@ -220,7 +220,7 @@ class RunningPods:
                 record_container_events(self._kubelet.recorder, written, events)
         return written
 
-    # ------------------------------------------------------------ resize
+    # --- Resize -------------------------------------------------------------------------------------------------------
 
     def _resize(self, key: Key, pod: Object, node: Object) -> tuple[Object, Sequence[Exit]]:
         """Applies a resize, or defers it. Returns the updated pod, and exits for the containers that it restarts."""

@@ -189,7 +189,7 @@ class Exchange:
         """Whether a fault sent the request."""
         return OWN in self._environ and self.agent == FAULTS_USER_AGENT
 
-    # ------------------------------------------------------------ the request
+    # --- The request --------------------------------------------------------------------------------------------------
 
     @property
     def verb(self) -> str:
@@ -268,7 +268,7 @@ class Exchange:
         query = parse_qs(self.raw_query, keep_blank_values=True)
         return {name: values[0] for name, values in query.items()}
 
-    # ------------------------------------------------------------ bodies
+    # --- Bodies -------------------------------------------------------------------------------------------------------
 
     @property
     def body(self) -> Any:

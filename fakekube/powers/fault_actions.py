@@ -471,7 +471,7 @@ ACTIONS: Mapping[str, type[Action]] = {
 }
 
 
-# ---------------------------------------------------------------- bodies of other requests than watches
+# --- Bodies of other requests than watches ----------------------------------------------------------------------------
 
 
 def _whole_body(response: Response) -> bytes:

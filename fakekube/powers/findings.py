@@ -158,7 +158,7 @@ def _place(one: Asked | Written) -> str:
     return f"{one.resource} {f'{one.namespace}/' if one.namespace else ''}{one.name}"
 
 
-# ---------------------------------------------------------------- changes
+# --- Changes ----------------------------------------------------------------------------------------------------------
 
 
 def _fights(written: Sequence[Written]) -> Iterator[Finding]:
@@ -244,7 +244,7 @@ def _hot_writes(written: Sequence[Written]) -> Iterator[Finding]:
         yield from report(run)
 
 
-# ---------------------------------------------------------------- requests
+# --- Requests ---------------------------------------------------------------------------------------------------------
 
 
 def _group(asked: Iterable[Asked], key: Callable[[Asked], Any]) -> dict[Any, list[Asked]]:
@@ -396,7 +396,7 @@ class Evidence:
         asked = [self._ask(one, bisect_left(afters, one.number)) for one in kept if one.is_resource_request]
         return find(asked, self._list_writes(changes), idle, self._observer.clock.now().timestamp())
 
-    # ------------------------------------------------------------ requests
+    # --- Requests -----------------------------------------------------------------------------------------------------
 
     def _ask(self, one: Exchange, changes_before: int) -> Asked:
         known = self._asked.get(one.number)
@@ -429,7 +429,7 @@ class Evidence:
             self._asked[one.number] = asked
         return asked
 
-    # ------------------------------------------------------------ changes
+    # --- Changes ------------------------------------------------------------------------------------------------------
 
     def _list_writes(self, changes: Sequence[Change]) -> list[Written]:
         contested = self._find_contested(changes)

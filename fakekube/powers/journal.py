@@ -203,7 +203,7 @@ class Journal:
         for _ in range(count):
             self._rows.append(self._changes.popleft()._replace(event=None))
 
-    # ------------------------------------------------------------ opening
+    # --- Opening ------------------------------------------------------------------------------------------------------
 
     def open(self, store: Store[Document]) -> None:
         """Keeps changes from now on, and takes those that the store still has. Does nothing if it is open."""
@@ -257,7 +257,7 @@ class Journal:
             found += [(bucket, event) for bucket, event, _, _ in _snapshot(self._new)]
         return [(bucket, one) for bucket, event in found for one in (event.previous, event.record) if one is not None]
 
-    # ------------------------------------------------------------ reading
+    # --- Reading ------------------------------------------------------------------------------------------------------
 
     def changes(self) -> list[Change]:
         """Returns all changes that are kept, in the order of their revisions. The journal must be open."""

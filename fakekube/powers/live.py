@@ -186,7 +186,7 @@ class Live:
             self._told[name] = state
             yield {name: value()}
 
-    # ------------------------------------------------------------ requests
+    # --- Requests -----------------------------------------------------------------------------------------------------
 
     def _requests(self) -> Iterator[dict[str, Any]]:
         ring = self.source.observer.recorder
@@ -228,7 +228,7 @@ class Live:
         else:
             self._pending.pop(one.number, None)
 
-    # ------------------------------------------------------------ changes
+    # --- Changes ------------------------------------------------------------------------------------------------------
 
     def _changes(self) -> Iterator[dict[str, Any]]:
         rows = self.source.rows

@@ -287,7 +287,7 @@ class ChangeRecorder:
         with self._writing:
             self._write_beginning()
 
-    # ------------------------------------------------------------ listening
+    # --- Listening ----------------------------------------------------------------------------------------------------
 
     def _note_change(self, bucket: str, event: Event[Document] | None) -> None:
         if bucket in self._resources:
@@ -323,7 +323,7 @@ class ChangeRecorder:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self.stop()
 
-    # ------------------------------------------------------------ writing
+    # --- Writing ------------------------------------------------------------------------------------------------------
 
     def _write_beginning(self) -> None:
         for bucket in self._resources:

@@ -171,7 +171,7 @@ class Requests(Sequence[Exchange]):
         self._own = own
         self._after = after
 
-    # ------------------------------------------------------------ narrowing
+    # --- Narrowing ----------------------------------------------------------------------------------------------------
 
     def where(
         self,
@@ -216,7 +216,7 @@ class Requests(Sequence[Exchange]):
         """Returns the exchanges of this view that began after a mark."""
         return Requests(self._recorder, self._criteria, own=self._own, after=max(mark, self._after))
 
-    # ------------------------------------------------------------ looking
+    # --- Looking ------------------------------------------------------------------------------------------------------
 
     def _found(self) -> list[Exchange]:
         return [one for one in self._candidates() if all(criteria.matches(one) for criteria in self._criteria)]
@@ -289,7 +289,7 @@ class Requests(Sequence[Exchange]):
         found = map(exchange_data, self._found())
         write_private(path, b"".join(map(json_line, map(redact_exchange, found) if redact else found)))
 
-    # ------------------------------------------------------------ waiting
+    # --- Waiting ------------------------------------------------------------------------------------------------------
 
     def wait(self, count: int = 1, timeout: float = 5.0) -> Requests:
         """Waits until `count` of the requests have a response, or are open watches; returns this view.
@@ -316,7 +316,7 @@ class Requests(Sequence[Exchange]):
         """Removes all recorded exchanges of the cluster."""
         self._recorder.clear()
 
-    # ------------------------------------------------------------ texts
+    # --- Texts --------------------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
         return "; ".join(map(str, self._criteria)) or "no criteria"

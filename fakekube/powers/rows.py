@@ -93,7 +93,7 @@ class Rows:
         """The revision of the cluster."""
         return revision_value(self._backend.store.revision)
 
-    # ------------------------------------------------------------ requests
+    # --- Requests -----------------------------------------------------------------------------------------------------
 
     def requests(
         self, since: int = -1, until: int | None = None, before: int | None = None, limit: int = 1_000, *, own: bool = True
@@ -162,7 +162,7 @@ class Rows:
             return one.cause.key.rpartition(" ")[2].rpartition("/")[2]
         return one.name
 
-    # ------------------------------------------------------------ changes
+    # --- Changes ------------------------------------------------------------------------------------------------------
 
     def changes(
         self,
@@ -251,7 +251,7 @@ class Rows:
             return _resource_text(info.resource, info.group) != self.kind(change.bucket).resource
         return f"{change.bucket} {change.key}" != change.cause.key
 
-    # ------------------------------------------------------------ objects
+    # --- Objects ------------------------------------------------------------------------------------------------------
 
     def objects(
         self,
@@ -358,7 +358,7 @@ class Rows:
             {"name": one.resource, "kind": one.kind, "namespaced": one.namespaced, "apiVersion": one.api_version} for one in named
         ]
 
-    # ------------------------------------------------------------ one object or change
+    # --- One object or change -----------------------------------------------------------------------------------------
 
     def request(self, number: int) -> Object | None:
         """Returns one request with its bodies, and the revisions of its changes; None if it is not kept."""

@@ -96,7 +96,7 @@ class SavedState:
     """The minor of the cluster that saved it."""
 
 
-# ---------------------------------------------------------------- writing
+# --- Writing ----------------------------------------------------------------------------------------------------------
 
 
 def state_of(backend: Backend, *, history: bool = False) -> Object:
@@ -162,7 +162,7 @@ def write_state(state: Object, *, compact: bool = False) -> bytes:
     return gzip.compress(json.dumps(state), compresslevel=6, mtime=0) if compact else yaml.dumps(state)
 
 
-# ---------------------------------------------------------------- reading
+# --- Reading ----------------------------------------------------------------------------------------------------------
 
 
 def is_state_text(text: bytes) -> bool:

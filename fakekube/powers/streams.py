@@ -49,7 +49,7 @@ class ObservedStream:
         if not exchange.own and self._watch is not None:
             exchange.deliveries = Deliveries()
 
-    # ------------------------------------------------------------ for faults
+    # --- For faults ---------------------------------------------------------------------------------------------------
 
     @property
     def faults(self) -> FaultFilter:
@@ -92,7 +92,7 @@ class ObservedStream:
         self.exchange.record_end(why)
         self._closed(self)
 
-    # ------------------------------------------------------------ streams.Stream
+    # --- streams.Stream -----------------------------------------------------------------------------------------------
 
     @property
     def is_drained(self) -> bool:

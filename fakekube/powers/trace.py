@@ -161,7 +161,7 @@ class TraceMaker:
         }
         return {"since": revision_value(floor), "resources": pasts}
 
-    # ------------------------------------------------------------ rows
+    # --- Rows ---------------------------------------------------------------------------------------------------------
 
     def _changes(self, *, redact: bool) -> Object:
         changes = self._rows.journal()[-_CHANGES:]
@@ -198,7 +198,7 @@ class TraceMaker:
         )
         return [one.path for one in parts], told
 
-    # ------------------------------------------------------------ limits
+    # --- Limits -------------------------------------------------------------------------------------------------------
 
     def _bodies(self, one: Exchange, *, redact: bool) -> Object:
         """Returns what a file has of a request besides its row."""
@@ -242,7 +242,7 @@ def _without_credentials(data: Object) -> Object:
     return {**data, "headers": redact_exchange(data)["headers"]}
 
 
-# ---------------------------------------------------------------- reading
+# --- Reading ----------------------------------------------------------------------------------------------------------
 
 
 def is_trace_text(text: bytes) -> bool:

@@ -159,7 +159,7 @@ class Bucket(Generic[V]):
         self._indexes: Indexes[V] = Indexes()
         self._wakes: tuple[Callable[[], None], ...] = ()
 
-    # ------------------------------------------------------------ reads
+    # --- Reads --------------------------------------------------------------------------------------------------------
 
     def get(self, key: str, revision: int | None = None) -> Record[V] | None:
         """Returns the record of a key, now or at a revision; None if it does not exist.
@@ -248,7 +248,7 @@ class Bucket(Generic[V]):
         """Reports whether there is any key."""
         return bool(self._contents.versions.heads)
 
-    # ------------------------------------------------------------ writes
+    # --- Writes -------------------------------------------------------------------------------------------------------
 
     def commit(self, key: str, expected: int | None, make: Callable[[int], V] | None) -> Record[V]:
         """Writes one key by compare-and-set.
@@ -290,7 +290,7 @@ class Bucket(Generic[V]):
         with self._timeline.lock:
             self._own_contents().history.forget(self._timeline.revision)
 
-    # ------------------------------------------------------------ watches
+    # --- Watches ------------------------------------------------------------------------------------------------------
 
     def cursor(self, after: int, *, cached: bool = True) -> Cursor[V]:
         """Returns a cursor over the events after a revision, which may be in the future.
@@ -353,7 +353,7 @@ class Bucket(Generic[V]):
         """The sequence number of the next event, for cursors."""
         return self._contents.history.end
 
-    # ------------------------------------------------------------ for the store, which holds the lock
+    # --- For the store, which holds the lock --------------------------------------------------------------------------
 
     def share(self) -> Contents[V]:
         """Marks the contents as shared and returns them."""

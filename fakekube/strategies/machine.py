@@ -139,7 +139,7 @@ class OperatorMachine(RuleBasedStateMachine):
             self._pending.pop(0)()
         return self._cluster
 
-    # ------------------------------------------------------------ for subclasses
+    # --- For subclasses -----------------------------------------------------------------------------------------------
 
     def objects(self) -> st.SearchStrategy[Object]:
         """Returns the strategy for what users create; by default all that the API server accepts."""
@@ -174,7 +174,7 @@ class OperatorMachine(RuleBasedStateMachine):
         machine = type(cls.__name__, (cls,), {"_attempts": _Attempts(attempts), "__module__": cls.__module__})
         run_state_machine_as_test(machine, settings=settings(**{**defaults, **options}))
 
-    # ------------------------------------------------------------ steps
+    # --- Steps --------------------------------------------------------------------------------------------------------
 
     @rule(data=st.data())
     def create_or_change(self, data: st.DataObject) -> None:
@@ -289,7 +289,7 @@ class OperatorMachine(RuleBasedStateMachine):
             else:
                 return
 
-    # ------------------------------------------------------------ rest
+    # --- Rest ---------------------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
         """Waits until the operator and the controllers have nothing left to do. Raises AssertionError after `timeout`."""
@@ -335,7 +335,7 @@ class OperatorMachine(RuleBasedStateMachine):
         mistakes = [str(one) for one in self.cluster.findings() if one.kind in _MISTAKES]
         assert not mistakes, "; ".join(mistakes)
 
-    # ------------------------------------------------------------ the operator
+    # --- The operator -------------------------------------------------------------------------------------------------
 
     def _stop(self) -> None:
         self._client.kill()

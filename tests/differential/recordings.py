@@ -175,6 +175,7 @@ GATES = {
     "StrictIPCIDRValidation": False,
     "TaintTolerationComparisonOperators": True,
     "TokenRequestServiceAccountUIDValidation": False,
+    "WatchList": False,
 }
 
 

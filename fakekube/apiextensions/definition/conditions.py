@@ -134,7 +134,7 @@ def finalize(obj: Object, now: str) -> Object:
     return {**obj, "metadata": meta}
 
 
-# ---------------------------------------------------------------- names
+# --- Names ------------------------------------------------------------------------------------------------------------
 
 
 def accepted_names(obj: Object) -> Part:
@@ -218,7 +218,7 @@ def names_of(obj: Object) -> set[tuple[str, str]]:
     return {*(("resource", name) for name in resources if name), *(("kind", name) for name in kinds if name)}
 
 
-# ---------------------------------------------------------------- the approval of APIs of protected groups
+# --- The approval of APIs of protected groups -------------------------------------------------------------------------
 
 _CONDITION: Final = "KubernetesAPIApprovalPolicyConformant"
 _PROPOSAL: Final = "https://github.com/kubernetes/enhancements/pull/1111"

@@ -120,7 +120,7 @@ def _keyword_errors(schema: Schema, path: str, where: _Where) -> Iterator[FieldE
         yield forbidden(f"{path}.uniqueItems", text)
 
 
-# ---------------------------------------------------------------- extensions
+# --- Extensions -------------------------------------------------------------------------------------------------------
 
 _MAP_TYPES = ("atomic", "granular")
 _LIST_TYPES = ("atomic", "set", "map")

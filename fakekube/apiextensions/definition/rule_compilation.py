@@ -147,7 +147,7 @@ def _print_rule(rule: Mapping[str, Any]) -> Any:
     return (internal_schema({VALIDATIONS: [rule]}) or {})["XValidations"][0]
 
 
-# ------------------------------------------------------------ costs
+# --- Costs ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)

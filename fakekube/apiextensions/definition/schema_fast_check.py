@@ -82,7 +82,7 @@ def _is_valid(schema: Schema, found: ValidSchema) -> bool:
 _TYPES: Final = frozenset(TYPES)
 
 
-# ---------------------------------------------------------------- checks by keyword
+# --- Checks by keyword ------------------------------------------------------------------------------------------------
 
 
 def _uncertain(_schema: Schema, _found: ValidSchema) -> bool:

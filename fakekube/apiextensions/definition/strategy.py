@@ -155,7 +155,7 @@ def _validate_all_but_metadata(obj: Object, old: Object | None, errors: list[Fie
     ]
 
 
-# ---------------------------------------------------------------- the stored form
+# --- The stored form --------------------------------------------------------------------------------------------------
 
 
 def _drop_empty_webhook(conversion: dict[str, Any]) -> None:
@@ -181,7 +181,7 @@ def _to_stored_schema(schema: dict[str, Any] | None) -> None:
             del part["items"]
 
 
-# ---------------------------------------------------------------- versions and states
+# --- Versions and states ----------------------------------------------------------------------------------------------
 
 
 def _storage_version(spec: Mapping[str, Any]) -> str | None:

@@ -27,7 +27,7 @@ class _Level(Enum):
     FIELD = "for specified object fields"
 
 
-# ---------------------------------------------------------------- what cannot be
+# --- What cannot be ---------------------------------------------------------------------------------------------------
 
 _UNSUPPORTED = (
     ("id", "id"),
@@ -74,7 +74,7 @@ def junctor_schemas(schema: Schema) -> Iterator[Schema]:
         yield from schema.get(name) or ()
 
 
-# ---------------------------------------------------------------- invariants
+# --- Invariants -------------------------------------------------------------------------------------------------------
 
 
 def structural_errors(schema: Schema, path: str) -> list[FieldError]:
@@ -166,7 +166,7 @@ def _restricts_names_only(metadata: Schema) -> bool:
     return said <= {"properties"} and set(metadata.get("properties") or ()) <= _NAMES
 
 
-# ---------------------------------------------------------------- logic
+# --- Logic ------------------------------------------------------------------------------------------------------------
 
 
 #: Keywords that are allowed in logical junctors if they are empty or false.
@@ -245,7 +245,7 @@ def _nested_errors(schema: Schema, path: str, *, skip_any_of: bool = False) -> I
         yield forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
 
 
-# ---------------------------------------------------------------- completeness
+# --- Completeness -----------------------------------------------------------------------------------------------------
 
 
 def _logic_incomplete(logic: Schema, schema: Schema, path: str, logic_path: str) -> Iterator[FieldError]:

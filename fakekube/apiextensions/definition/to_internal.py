@@ -48,7 +48,7 @@ def _part(version: Mapping[str, Any], name: str) -> Any:
     return version.get(name) or None if name in _LISTS else version.get(name)
 
 
-# ---------------------------------------------------------------- as Go prints it
+# --- As Go prints it --------------------------------------------------------------------------------------------------
 
 Convert = Callable[[Any], Any]
 Fields = tuple[tuple[str, str, Any, Convert], ...]
@@ -198,7 +198,7 @@ def internal_versions(versions: Sequence[Mapping[str, Any]] | None) -> list[Any]
     return None if versions is None else [_struct(version, _VERSION_FIELDS) for version in versions]
 
 
-# ---------------------------------------------------------------- fields that are set
+# --- Fields that are set ----------------------------------------------------------------------------------------------
 
 #: Keywords whose empty list or map is the same as none.
 _EMPTY_IS_UNSET = frozenset({"enum", "allOf", "anyOf", "oneOf", "properties"})

@@ -97,7 +97,7 @@ def _has_defaults(spec: Spec) -> bool:
     return any(schema.get("default") is not None for part in parts for schema in schemas_in(_schema_of(part)))
 
 
-# ---------------------------------------------------------------- versions
+# --- Versions ---------------------------------------------------------------------------------------------------------
 
 
 def _has_status(subresources: Part | None) -> bool:
@@ -176,7 +176,7 @@ def _part_errors(part: Part, validation: Part | None, path: str, schema_name: st
         yield from _selectable_errors(fields, {} if problem or schema is None else schema, f"{path}.selectableFields")
 
 
-# ---------------------------------------------------------------- names
+# --- Names ------------------------------------------------------------------------------------------------------------
 
 
 def _names_errors(spec_names: Part, path: str) -> Iterator[FieldError]:
@@ -199,7 +199,7 @@ def _label_list_errors(spec_names: Part, name: str, path: str) -> Iterator[Field
             yield invalid(f"{path}.{name}[{index}]", value, ",".join(problems))
 
 
-# ---------------------------------------------------------------- paths into objects
+# --- Paths into objects -----------------------------------------------------------------------------------------------
 
 
 def _simple_path_errors(value: str, path: str) -> list[FieldError]:
@@ -274,7 +274,7 @@ def _selectable_errors(fields: Sequence[Part], schema: Part, path: str) -> Itera
         yield too_many(path, len(seen), _MAX_SELECTABLE_FIELDS)
 
 
-# ---------------------------------------------------------------- conversion
+# --- Conversion -------------------------------------------------------------------------------------------------------
 
 
 def _conversion_errors(spec: Spec, *, checks_authorities: bool) -> Iterator[FieldError]:
@@ -309,7 +309,7 @@ def _review_version_list_errors(versions: list[str], path: str) -> Iterator[Fiel
     yield from review_version_errors(versions, path) if versions else [required(path)]
 
 
-# ---------------------------------------------------------------- beside the spec
+# --- Beside the spec --------------------------------------------------------------------------------------------------
 
 
 def status_errors(status: Part) -> list[FieldError]:

@@ -62,7 +62,7 @@ def readable_metadata(metadata: Object) -> Object:
         return found
 
 
-# ---------------------------------------------------------------- nulls and defaults
+# --- Nulls and defaults -----------------------------------------------------------------------------------------------
 
 
 def drop_nulls(type_: Type, value: Any) -> None:
@@ -126,7 +126,7 @@ def _default_at(type_: Type, container: Any, key: Any) -> bool:
     return default(type_, item)
 
 
-# ---------------------------------------------------------------- the stored form
+# --- The stored form --------------------------------------------------------------------------------------------------
 
 #: Values of other types are kept as they are, without a function call.
 CONTAINERS = frozenset({dict, list})
@@ -156,7 +156,7 @@ def sorted_tree(value: Any) -> Any:
 _KEY = itemgetter(0)
 
 
-# ---------------------------------------------------------------- embedded objects
+# --- Embedded objects -------------------------------------------------------------------------------------------------
 
 #: An embedded object need not have a name, but the validation of metadata requires one.
 _ANY_NAME = "fakename"

@@ -245,7 +245,7 @@ def _child_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-# ---------------------------------------------------------------- list types
+# --- List types -------------------------------------------------------------------------------------------------------
 
 
 def list_errors(type_: Type, value: Any, path: str = "") -> list[FieldError]:

@@ -152,7 +152,7 @@ def _argument_issues(call: Call, types: Types) -> Iterator[Issue]:
         yield from _format_issues(call, str(call.target.value), first.elements, types)
 
 
-# ------------------------------------------------------------ templates
+# --- Templates --------------------------------------------------------------------------------------------------------
 
 
 def _format_issues(call: Call, template: str, arguments: tuple[Node, ...], types: Types) -> Iterator[Issue]:
@@ -314,7 +314,7 @@ class _Checker:
     def _resolve(self, found: Type) -> Type:
         return self._unification.substitute(found)
 
-    # ------------------------------------------------------------ names and fields
+    # --- Names and fields ---------------------------------------------------------------------------------------------
 
     def literal(self, node: Literal) -> Type:
         return _LITERAL_TYPES[kind_of(node.value)]
@@ -358,7 +358,7 @@ class _Checker:
             self._complain(node, f"type '{operand}' does not support field selection")
         return DYN
 
-    # ------------------------------------------------------------ calls
+    # --- Calls --------------------------------------------------------------------------------------------------------
 
     def call(self, node: Call) -> Type:
         for argument in node.arguments:
@@ -403,7 +403,7 @@ class _Checker:
         self._checked.overloads[node] = tuple(fitting)
         return result
 
-    # ------------------------------------------------------------ literals with parts
+    # --- Literals with parts ------------------------------------------------------------------------------------------
 
     def list_literal(self, node: ListLiteral) -> Type:
         items: Type | None = None
@@ -461,7 +461,7 @@ class _Checker:
             self._complain(node, f"'{named.parameters[0]}' is not a message type")
         return named
 
-    # ------------------------------------------------------------ macros
+    # --- Macros -------------------------------------------------------------------------------------------------------
 
     def loop(self, node: Loop) -> Type:
         expansion = self._checked.expansions[node] = expand_macro(node)

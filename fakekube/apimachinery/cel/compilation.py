@@ -80,7 +80,7 @@ def _instantiate(checked: Checked, prefix: str) -> Compiled:
         raise CompilationError(f"{prefix}instantiation failed: {error}", frozenset(checked.uses)) from None
 
 
-# ------------------------------------------------------------ when a definition is written
+# --- When a definition is written -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,7 @@ class _Planner:
     def plan(self, node: Node) -> _Plan:
         return _METHODS[type(node)](self, node)
 
-    # ------------------------------------------------------------ values and selections
+    # --- Values and selections ----------------------------------------------------------------------------------------
 
     def literal(self, node: Literal) -> _Plan:
         return _constant(node.value)
@@ -217,7 +217,7 @@ class _Planner:
 
         return _Plan(make)
 
-    # ------------------------------------------------------------ calls
+    # --- Calls --------------------------------------------------------------------------------------------------------
 
     def call(self, node: Call) -> _Plan:
         special = _SPECIAL.get(node.function)
@@ -313,7 +313,7 @@ class _Planner:
 
         return _Plan(run_operator)
 
-    # ------------------------------------------------------------ macros
+    # --- Macros -------------------------------------------------------------------------------------------------------
 
     def loop(self, node: Loop) -> _Plan:
         target = self.plan(node.target)
@@ -383,7 +383,7 @@ class _Planner:
         return _of_attribute(Attribute(run, unit=0))
 
 
-# ------------------------------------------------------------ variables
+# --- Variables --------------------------------------------------------------------------------------------------------
 
 
 def _slot(slot: int, name: str) -> Evaluator:
@@ -415,7 +415,7 @@ def _lazy(slot: int, name: str) -> Evaluator:
     return look
 
 
-# ------------------------------------------------------------ literals
+# --- Literals ---------------------------------------------------------------------------------------------------------
 
 
 def _unwrap(value: Any) -> Any:
@@ -424,7 +424,7 @@ def _unwrap(value: Any) -> Any:
     return value.content
 
 
-# ------------------------------------------------------------ functions and operators
+# --- Functions and operators ------------------------------------------------------------------------------------------
 
 
 def _has_known_pattern(node: Call, plans: list[_Plan]) -> bool:

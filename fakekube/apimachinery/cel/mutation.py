@@ -70,7 +70,7 @@ class NotJSONError(Exception):
     """A value cannot be converted to JSON."""
 
 
-# ------------------------------------------------------------ apply configurations
+# --- Apply configurations ---------------------------------------------------------------------------------------------
 
 
 def native(value: Any) -> Any:
@@ -122,7 +122,7 @@ _GO_VALUES: Final[Mapping[type, Callable[[Any], Any]]] = {
 }
 
 
-# ------------------------------------------------------------ JSON patches
+# --- JSON patches -----------------------------------------------------------------------------------------------------
 
 #: The largest integer that JSON represents exactly; larger ones become strings.
 _SAFE_INTEGER: Final = (1 << 53) - 1
@@ -179,7 +179,7 @@ def _json_key(key: Any) -> str:
     raise NotJSONError(f"unsupported type conversion from '{values.type_of(key).name}' to string")
 
 
-# ------------------------------------------------------------ names of types
+# --- Names of types ---------------------------------------------------------------------------------------------------
 
 
 def type_mismatches(value: Any, path: tuple[str, ...] = ()) -> Iterator[str]:

@@ -413,7 +413,7 @@ def _computed_message(walk: _Walk, rule: _Rule, compiled: Compiled, variables: d
     return computed
 
 
-# ------------------------------------------------------------ compiling
+# --- Compiling --------------------------------------------------------------------------------------------------------
 
 
 def _compile(rules: Schema, schema: Schema, declared: Declaration | None, root: bool = False) -> Rules | None:

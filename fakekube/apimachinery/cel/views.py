@@ -120,7 +120,7 @@ def _scalar(kind: str) -> Reader:
     return read
 
 
-# ------------------------------------------------------------ strings
+# --- Strings ----------------------------------------------------------------------------------------------------------
 
 
 def _duration(text: str) -> Duration:
@@ -164,7 +164,7 @@ def _string_reader(schema: Schema) -> Reader:
     return read
 
 
-# ------------------------------------------------------------ objects
+# --- Objects ----------------------------------------------------------------------------------------------------------
 
 
 class ObjectView(values.Mapping):
@@ -285,7 +285,7 @@ def wrap_untyped(value: Any) -> Any:
     return list(map(wrap_untyped, value)) if isinstance(value, list) else value
 
 
-# ------------------------------------------------------------ lists
+# --- Lists ------------------------------------------------------------------------------------------------------------
 
 
 class ListView(list[Any]):

@@ -260,7 +260,7 @@ def service_unavailable(message: str) -> StatusError:
     return StatusError(503, "ServiceUnavailable", message)
 
 
-# ---------------------------------------------------------------- texts of k8s.io/apimachinery/pkg/runtime
+# --- Texts of k8s.io/apimachinery/pkg/runtime -------------------------------------------------------------------------
 
 
 def missing_kind(data: str) -> str:

@@ -336,7 +336,7 @@ def _no_merge_error(rest: Object, problem: str) -> StatusError:
     return invalid("", "", "", [field.invalid("patch", plain(rest), problem)])
 
 
-# ---------------------------------------------------------------- objects
+# --- Objects ----------------------------------------------------------------------------------------------------------
 
 
 def _merge_objects(original: Object, patch: Object, type: Type) -> Object:
@@ -425,7 +425,7 @@ def _drop_nulls(value: Any) -> None:
             _drop_nulls(item)
 
 
-# ---------------------------------------------------------------- lists
+# --- Lists ------------------------------------------------------------------------------------------------------------
 
 
 def _order_list(merged: Object, patch: Object, directive: str, type: Type) -> None:
@@ -535,7 +535,7 @@ def _merge_items(original: list[Any], patch: list[Any], lookup: Lookup) -> tuple
     return merged, is_ordered
 
 
-# ---------------------------------------------------------------- errors
+# --- Errors -----------------------------------------------------------------------------------------------------------
 
 
 def _list_name(key: str, directive: str, words: str) -> str:

@@ -39,7 +39,7 @@ def _name_and_age(obj: StoredObject, ages: Ages) -> list[Any]:
     return [name(obj), age(obj, ages)]
 
 
-# ---------------------------------------------------------------- access
+# --- Access -----------------------------------------------------------------------------------------------------------
 
 
 def _role_binding(obj: StoredObject, ages: Ages) -> list[Any]:
@@ -98,7 +98,7 @@ def _migration(obj: StoredObject, _: Ages) -> list[Any]:
     return [name(obj), group_resource(group, plural), known[-1] if known else "Unknown"]
 
 
-# ---------------------------------------------------------------- admission
+# --- Admission --------------------------------------------------------------------------------------------------------
 
 
 def _count_of(field: str, place: str = "") -> Cells:
@@ -132,7 +132,7 @@ def _policy_binding(obj: StoredObject, ages: Ages) -> list[Any]:
     return [name(obj), spec.get("policyName", ""), shown, age(obj, ages)]
 
 
-# ---------------------------------------------------------------- scheduling, nodes, devices, leases
+# --- Scheduling, nodes, devices, leases -------------------------------------------------------------------------------
 
 
 def _priority_class(obj: StoredObject, ages: Ages) -> list[Any]:
@@ -258,7 +258,7 @@ def _requesters(requesters: Sequence[StoredObject]) -> str:
     return f"{wanted[0]} + {len(wanted) - 1} more..." if len(wanted) > 1 else wanted[0]
 
 
-# ---------------------------------------------------------------- flow control, aggregation
+# --- Flow control, aggregation ----------------------------------------------------------------------------------------
 
 
 def _flow_schema(obj: StoredObject, ages: Ages) -> list[Any]:

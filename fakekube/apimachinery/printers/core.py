@@ -61,7 +61,7 @@ def _resource_quota(obj: StoredObject, ages: Ages) -> list[Any]:
     return [name(obj), ", ".join(texts[False]), ", ".join(texts[True]), age(obj, ages)]
 
 
-# ---------------------------------------------------------------- nodes
+# --- Nodes ------------------------------------------------------------------------------------------------------------
 
 _KERNEL: Final = 8
 """The index of the cell."""
@@ -113,7 +113,7 @@ def _address(status: StoredObject, type_: str) -> str:
     return NONE if found is None else found.get("address", "")
 
 
-# ---------------------------------------------------------------- events
+# --- Events -----------------------------------------------------------------------------------------------------------
 
 
 def _event(obj: StoredObject, ages: Ages) -> list[Any]:

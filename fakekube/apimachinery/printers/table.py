@@ -145,7 +145,7 @@ def include_object_error(include_object: str) -> str:
     return f"Unable to convert to Table as requested: {problem}"
 
 
-# ---------------------------------------------------------------- the convertors of built-in resources
+# --- The convertors of built-in resources -----------------------------------------------------------------------------
 
 _CELLS: Final[Mapping[tuple[str, str], Cells]] = {
     **cluster.CELLS, **core.CELLS, **core.NETWORK_CELLS, **core.POD_CELLS, **cluster.STORAGE_CELLS, **workloads.CELLS,

@@ -151,7 +151,7 @@ def _cron_job(obj: StoredObject, ages: Ages) -> list[Any]:
     ]  # fmt: skip
 
 
-# ---------------------------------------------------------------- autoscaling
+# --- Autoscaling ------------------------------------------------------------------------------------------------------
 
 
 def _autoscaler(obj: StoredObject, ages: Ages) -> list[Any]:

@@ -160,7 +160,7 @@ def _api_version(target: Object, *, group_required: bool) -> str:
     return "apiVersion must specify API group" if group_required and not group else ""
 
 
-# ---------------------------------------------------------------- behavior
+# --- Behavior ---------------------------------------------------------------------------------------------------------
 
 _SCALING_POLICY = rules(
     "HPAScalingPolicy",
@@ -181,7 +181,7 @@ _SCALING_RULES = rules(
     Rule("tolerance", optional(calls(non_negative_quantity))),
 )
 
-# ---------------------------------------------------------------- metrics
+# --- Metrics ----------------------------------------------------------------------------------------------------------
 
 
 def _validate_metrics(metrics: Sequence[Object], least: int | None, options: ValidationOptions) -> list[FieldError]:

@@ -196,7 +196,7 @@ def time_zone_problem(name: str) -> str:
     return ""
 
 
-# ---------------------------------------------------------------- the search for the next time
+# --- The search for the next time -------------------------------------------------------------------------------------
 
 _Fields = tuple[int, ...]
 

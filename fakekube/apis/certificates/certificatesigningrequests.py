@@ -153,7 +153,7 @@ def _set_condition_times(context: WriteContext, status: Object, old_status: Obje
         status["conditions"] = stamped
 
 
-# ---------------------------------------------------------------- rules
+# --- Rules ------------------------------------------------------------------------------------------------------------
 
 
 def _validate_request(obj: Object, old: Object | None) -> list[FieldError]:
@@ -251,7 +251,7 @@ def _validate_labels(text: str, path: str, check: Callable[[str], list[str]]) ->
     return []
 
 
-# ---------------------------------------------------------------- PEM and X.509
+# --- PEM and X.509 ----------------------------------------------------------------------------------------------------
 
 
 def problem_with_request(text: str) -> str:

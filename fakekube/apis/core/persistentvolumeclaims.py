@@ -113,7 +113,7 @@ def _claim_spec_warnings(spec: Object, path: str) -> list[str]:
     ]
 
 
-# ---------------------------------------------------------------- data sources
+# --- Data sources -----------------------------------------------------------------------------------------------------
 
 
 def _normalize_data_sources(context: WriteContext, spec: Object, old_spec: Object) -> None:
@@ -150,7 +150,7 @@ def _validate_data_source(source: Mapping[str, Any], path: str, options: Validat
     return errors
 
 
-# ---------------------------------------------------------------- the spec
+# --- The spec ---------------------------------------------------------------------------------------------------------
 
 
 def validate_access_modes(modes: Iterable[str], path: str) -> list[FieldError]:
@@ -246,7 +246,7 @@ def validate_claim_template(template: Object, path: str) -> list[FieldError]:
     return errors + validate_claim_spec(template.get("spec") or {}, f"{path}.spec")
 
 
-# ---------------------------------------------------------------- changes
+# --- Changes ----------------------------------------------------------------------------------------------------------
 
 
 def _validate_claim_change(context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
@@ -322,7 +322,7 @@ def _validate_attributes_class_update(spec: Object, old_spec: Object, old_status
     return [forbidden(path, f"update to {what} is forbidden when status.currentVolumeAttributesClassName is not nil")]
 
 
-# ---------------------------------------------------------------- status
+# --- Status -----------------------------------------------------------------------------------------------------------
 
 
 def validate_basic_resource(amount: str, path: str) -> list[FieldError]:

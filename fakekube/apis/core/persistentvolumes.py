@@ -60,7 +60,7 @@ _WITH_MOUNT_OPTIONS = frozenset(
 )  # fmt: skip
 
 
-# ---------------------------------------------------------------- the spec
+# --- The spec ---------------------------------------------------------------------------------------------------------
 
 
 def validate_volume_spec(
@@ -157,7 +157,7 @@ def _validate_attributes_class(spec: Object, path: str) -> list[FieldError]:
     return errors
 
 
-# ---------------------------------------------------------------- the kind
+# --- The kind ---------------------------------------------------------------------------------------------------------
 
 
 class PersistentVolumeStrategy(Strategy):

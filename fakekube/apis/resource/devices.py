@@ -43,7 +43,7 @@ _UID_FORM = (
 )
 
 
-# ---------------------------------------------------------------- collections
+# --- Collections ------------------------------------------------------------------------------------------------------
 
 
 def validate_slice(items: Sequence[Any], path: str, check: Check, most: int = MAX_ITEMS) -> list[FieldError]:
@@ -103,7 +103,7 @@ def _truncate(name: str, longest: int) -> str:
     return f"{name[: (kept + 1) // 2]}...{name[len(name) - kept // 2 :]}"
 
 
-# ---------------------------------------------------------------- names
+# --- Names ------------------------------------------------------------------------------------------------------------
 
 
 def validate_device_name(value: str, path: str) -> list[FieldError]:
@@ -210,7 +210,7 @@ def _validate_identifier(value: str, path: str) -> list[FieldError]:
     return errors + invalid_each(path, value, names.c_identifier(value))
 
 
-# ---------------------------------------------------------------- parts
+# --- Parts ------------------------------------------------------------------------------------------------------------
 
 
 def validate_selectors(items: Sequence[Object], path: str) -> list[FieldError]:
@@ -329,7 +329,7 @@ def validate_binding_conditions(item: Object, path: str) -> list[FieldError]:
     return errors
 
 
-# ---------------------------------------------------------------- DeviceTaintRules
+# --- DeviceTaintRules -------------------------------------------------------------------------------------------------
 
 _MAX_CONDITIONS: Final = 8
 

@@ -179,7 +179,7 @@ def _validate_class(spec: Object, old: Object | None) -> list[FieldError]:
     return errors
 
 
-# ---------------------------------------------------------------- administrators
+# --- Administrators ---------------------------------------------------------------------------------------------------
 
 
 def _validate_admin_access(context: WriteContext, spec: Object) -> list[FieldError]:
@@ -197,7 +197,7 @@ def _validate_admin_namespace(context: WriteContext, path: str) -> list[FieldErr
     return [forbidden(path, text)]
 
 
-# ---------------------------------------------------------------- claims
+# --- Claims -----------------------------------------------------------------------------------------------------------
 
 
 def _validate_spec(spec: Object, path: str) -> list[FieldError]:
@@ -359,7 +359,7 @@ def _validate_reference(known: _Requests, name: str, path: str) -> list[FieldErr
     return errors if found else [*errors, invalid(path, name, _NOT_A_REQUEST)]
 
 
-# ---------------------------------------------------------------- status
+# --- Status -----------------------------------------------------------------------------------------------------------
 
 
 class _StatusStrategy(StatusStrategy):

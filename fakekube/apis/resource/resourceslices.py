@@ -146,7 +146,7 @@ def _validate_pool(pool: Object, path: str) -> list[FieldError]:
     return errors
 
 
-# ---------------------------------------------------------------- where devices are
+# --- Where devices are ------------------------------------------------------------------------------------------------
 
 
 def _validate_node_selection(spec: Object) -> list[FieldError]:
@@ -202,7 +202,7 @@ def _validate_one_choice(chosen: Sequence[str], path: str, none: str, many: str)
     return [] if len(chosen) == 1 else [invalid(path, f"{{{', '.join(chosen)}}}", many)]
 
 
-# ---------------------------------------------------------------- devices
+# --- Devices ----------------------------------------------------------------------------------------------------------
 
 
 def _validate_device(before: Mapping[str, Object], per_device: bool, device: Object, path: str) -> list[FieldError]:
@@ -291,7 +291,7 @@ def _validate_taint(taint: Object, path: str) -> list[FieldError]:
     return errors + (validate_taint_effect(kind, f"{path}.effect") if kind else [required(f"{path}.effect")])
 
 
-# ---------------------------------------------------------------- capacity
+# --- Capacity ---------------------------------------------------------------------------------------------------------
 
 
 def _validate_capacity(shared: bool, capacity: Object, path: str) -> list[FieldError]:

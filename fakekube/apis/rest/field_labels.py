@@ -10,9 +10,10 @@ AddFieldLabelConversionFunc in pkg/apis/**/conversion.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from fakekube.apimachinery.errors import status
 from fakekube.base.objects import StoredObject
 
 METADATA_LABELS = ("metadata.name", "metadata.namespace")
@@ -46,9 +47,9 @@ def _as_text(value: Any, absent: str) -> str:
 
 
 def _pod_ip(obj: StoredObject) -> str:
-    status = obj.get("status", {})
-    addresses = status.get("podIPs")
-    return str(addresses[0].get("ip", "")) if addresses else str(status.get("podIP", ""))
+    found = obj.get("status", {})
+    addresses = found.get("podIPs")
+    return str(addresses[0].get("ip", "")) if addresses else str(found.get("podIP", ""))
 
 
 def _event_source(obj: StoredObject) -> str:
@@ -101,7 +102,7 @@ _MORE_LABELS: Mapping[tuple[str, str, str], tuple[str, ...]] = {
 }
 
 #: (group, version, kind) → field labels of this version → their names in the storage version.
-LABEL_ALIASES: Mapping[tuple[str, str, str], Mapping[str, str]] = {
+_ALIASES: Mapping[tuple[str, str, str], Mapping[str, str]] = {
     ("", "v1", "Pod"): {"spec.host": "spec.nodeName"},
     ("", "v1", "ReplicationController"): {"name": "metadata.name"},
     ("events.k8s.io", "v1", "Event"): {
@@ -123,7 +124,18 @@ def field_readers(bucket: str) -> Mapping[str, FieldReader]:
     return {**_METADATA, **_READERS.get(bucket, _NO_READERS)}
 
 
-def unsupported_label(kind: str, label: str, *, converts: bool) -> str:
+def convert_field_label(gvk: tuple[str, str, str], supported: Sequence[str], label: str, *, custom: bool) -> str:
+    """Returns the storage version's name of a field label of a version (ConvertFieldLabel).
+
+    Raises StatusError 400 for a label that the kind does not support.
+    """
+    if label not in supported:
+        converts = custom or supported != METADATA_LABELS
+        raise status.bad_request(_unsupported_label(gvk[2], label, converts=converts))
+    return _ALIASES.get(gvk, {}).get(label, label)
+
+
+def _unsupported_label(kind: str, label: str, *, converts: bool) -> str:
     """Returns the message of the 400 for an unsupported field label (`converts`: the kind has labels besides metadata)."""
     if kind in _OWN_WORDS:
         return _OWN_WORDS[kind].format(label=label)

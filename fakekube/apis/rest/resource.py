@@ -13,10 +13,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery import features
-from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.schema import known_specs, printing
 from fakekube.apimachinery.schema.trees import holds_any_form, unchanged_parts
-from fakekube.apis.rest.field_labels import LABEL_ALIASES, METADATA_LABELS, FieldReader, unsupported_label
+from fakekube.apis.rest.field_labels import METADATA_LABELS, FieldReader, convert_field_label
 from fakekube.base.objects import StoredObject, group_resource, group_version
 
 if TYPE_CHECKING:
@@ -151,10 +150,7 @@ class Resource:
 
         Raises StatusError 400 for a label that the kind does not support.
         """
-        if label not in self.field_labels:
-            converts = self.custom or self.field_labels != METADATA_LABELS
-            raise status.bad_request(unsupported_label(self.kind, label, converts=converts))
-        return LABEL_ALIASES.get((self.group, self.version, self.kind), {}).get(label, label)
+        return convert_field_label((self.group, self.version, self.kind), self.field_labels, label, custom=self.custom)
 
     def read_field(self, label: str, obj: StoredObject) -> str:
         """Returns the value of a field label; "" if the kind supports the label but lacks the field."""

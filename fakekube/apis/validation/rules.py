@@ -197,7 +197,7 @@ def _of_each(run: Run) -> Run:
     return lambda value, path: [error for index, item in enumerate(value or ()) for error in run(item, f"{path}[{index}]")]
 
 
-# ---------------------------------------------------------------- checks of a struct, and of what it holds
+# --- Checks of a struct, and of what it holds -------------------------------------------------------------------------
 
 
 def struct(table: Rules) -> Check:
@@ -224,7 +224,7 @@ def _never(_value: Any, _path: str) -> list[FieldError]:
     return []
 
 
-# ---------------------------------------------------------------- checks of presence
+# --- Checks of presence -----------------------------------------------------------------------------------------------
 
 
 def needed(text: str = "") -> Check:
@@ -260,7 +260,7 @@ def nonempty(check: Check) -> Check:
     return Check(check.words, lambda value, path: check.run(value, path) if value else [])
 
 
-# ---------------------------------------------------------------- checks of values
+# --- Checks of values -------------------------------------------------------------------------------------------------
 
 
 def at_least(minimum: int, text: str = "", *, absent: int | None = 0) -> Check:
@@ -350,7 +350,7 @@ def _describe(words: str, text: str) -> str:
     return f"{words} ({text})" if text else words
 
 
-# ---------------------------------------------------------------- checks of changes
+# --- Checks of changes ------------------------------------------------------------------------------------------------
 
 
 def immutable(shown: Callable[[Any], Any] = without_empty_fields, text: str = errors.IMMUTABLE) -> ChangeCheck:

@@ -63,7 +63,7 @@ def _limit_ranges(attributes: Attributes) -> Iterator[Object]:
     return attributes.context.services.list("", "limitranges", attributes.namespace)
 
 
-# ---------------------------------------------------------------- defaults
+# --- Defaults ---------------------------------------------------------------------------------------------------------
 
 
 def _merge_pod_resource_requirements(pod: Object, limit_range: Object) -> None:
@@ -96,7 +96,7 @@ def _merge_defaults(resources: Object, side: str, defaults: Mapping[str, str]) -
     return missing
 
 
-# ---------------------------------------------------------------- limits
+# --- Limits -----------------------------------------------------------------------------------------------------------
 
 
 def _validate_claim(claim: Object, limits: Sequence[Object]) -> Iterator[str]:

@@ -176,7 +176,7 @@ def _is_namespace(resource: Resource) -> bool:
     return resource.plural == "namespaces" and not resource.group
 
 
-# ---------------------------------------------------------------- rules
+# --- Rules ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +234,7 @@ def _rules(rules: Iterable[Mapping[str, Any]] | None) -> tuple[_Rule, ...]:
     return tuple(map(_Rule.parse, rules or ()))
 
 
-# ---------------------------------------------------------------- selectors
+# --- Selectors --------------------------------------------------------------------------------------------------------
 
 
 class _Selector:
@@ -276,7 +276,7 @@ def _namespace_labels(attributes: Attributes) -> Mapping[str, str] | None:
     return _labels(namespace)
 
 
-# ---------------------------------------------------------------- criteria
+# --- Criteria ---------------------------------------------------------------------------------------------------------
 
 
 class Criteria:

@@ -18,7 +18,7 @@ from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apis.core.nodes import CSI_NODE_OF_OTHER_NODE, LEASE_OF_OTHER_NODE
 from fakekube.apis.core.pods import visitor
 from fakekube.apis.core.pods.visitor import api_object_reference, claim_names
-from fakekube.apis.core.serviceaccounts import uid_mismatch
+from fakekube.apis.core.serviceaccounts.token import uid_mismatch
 from fakekube.apis.validation.differences import diff
 from fakekube.apis.validation.to_internal import semantic_deep_equal
 from fakekube.apis.well_known import (
@@ -161,7 +161,7 @@ class NodeRestriction(Plugin):
             check(node, attributes)
 
 
-# ---------------------------------------------------------------- pods
+# --- Pods -------------------------------------------------------------------------------------------------------------
 
 
 def _check_pod(node: str, attributes: Attributes) -> None:
@@ -249,7 +249,7 @@ def _metadata(obj: Mapping[str, Any]) -> Mapping[str, Any]:
     return obj.get("metadata") or {}
 
 
-# ---------------------------------------------------------------- nodes and their objects
+# --- Nodes and their objects ------------------------------------------------------------------------------------------
 
 
 def _check_node(node: str, attributes: Attributes) -> None:

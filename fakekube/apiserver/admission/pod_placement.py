@@ -41,7 +41,7 @@ def _annotations(attributes: Attributes) -> Mapping[str, str]:
     return found
 
 
-# ---------------------------------------------------------------- node selectors
+# --- Node selectors ---------------------------------------------------------------------------------------------------
 
 
 class PodNodeSelector(Plugin):
@@ -112,7 +112,7 @@ def _labels_of(selector: str) -> dict[str, str]:
     return labels
 
 
-# ---------------------------------------------------------------- tolerations
+# --- Tolerations ------------------------------------------------------------------------------------------------------
 
 
 class PodTolerationRestriction(Plugin):

@@ -135,7 +135,7 @@ class PodSecurity(Plugin):
                 _check_pod(attributes, template, self._configuration, enforce=False)
 
 
-# ---------------------------------------------------------------- policies
+# --- Policies ---------------------------------------------------------------------------------------------------------
 
 
 def _policy(namespace: Object, defaults: _Policy) -> tuple[_Policy, list[FieldError]]:
@@ -169,7 +169,7 @@ def _make_invalid_label(mode: str, value: str, text: str) -> FieldError:
     return invalid(f"metadata.labels[{PREFIX}{mode}]", value, text)
 
 
-# ---------------------------------------------------------------- namespaces
+# --- Namespaces -------------------------------------------------------------------------------------------------------
 
 
 def _check_namespace(attributes: Attributes, namespace: Object, configuration: _Configuration) -> None:
@@ -245,7 +245,7 @@ def _one_of_each_first(pods: Iterable[Object]) -> list[Object]:
     return first + rest
 
 
-# ---------------------------------------------------------------- pods
+# --- Pods -------------------------------------------------------------------------------------------------------------
 
 
 def _check_pod(attributes: Attributes, pod: Object, configuration: _Configuration, *, enforce: bool) -> None:

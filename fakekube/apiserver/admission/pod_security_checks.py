@@ -111,7 +111,7 @@ def _of_level(level: str, minor: int) -> dict[str, Decide]:
     return found
 
 
-# ---------------------------------------------------------------- texts
+# --- Texts ------------------------------------------------------------------------------------------------------------
 
 
 def _containers(spec: Object) -> Iterator[Object]:
@@ -145,7 +145,7 @@ def _conjugate_use(items: Collection[str]) -> str:
     return "uses" if len(items) == 1 else "use"
 
 
-# ---------------------------------------------------------------- baseline
+# --- Baseline ---------------------------------------------------------------------------------------------------------
 
 
 def _app_armor(meta: Object, spec: Object) -> Violation | None:
@@ -318,7 +318,7 @@ def _windows_host_process(meta: Object, spec: Object) -> Violation | None:
     return Violation("hostProcess", f"{setters} must not set securityContext.windowsOptions.hostProcess=true")
 
 
-# ---------------------------------------------------------------- restricted
+# --- Restricted -------------------------------------------------------------------------------------------------------
 
 
 def _escalation(meta: Object, spec: Object) -> Violation | None:
@@ -385,7 +385,7 @@ def _seccomp_set(meta: Object, spec: Object) -> Violation | None:
     return Violation("seccompProfile", how)
 
 
-# ---------------------------------------------------------------- exceptions
+# --- Exceptions -------------------------------------------------------------------------------------------------------
 
 
 def _unless_windows(decide: Decide) -> Decide:

@@ -43,7 +43,6 @@ _MAX_DEVICES = 32
 class Evaluator:
     """Counts objects; the base class of the other evaluators."""
 
-    has_scopes = False
     updates: frozenset[str] = frozenset()
     """The subresources ("" for the object itself) through which an update may change the usage."""
 
@@ -75,7 +74,6 @@ class Evaluator:
 
 
 class _Pods(Evaluator):
-    has_scopes = True
     updates = frozenset({"", "resize"})
 
     #: If a quota limits one of these, every container must specify it. Kubernetes does not extend this rule, which it regards
@@ -186,7 +184,6 @@ class _Services(Evaluator):
 
 
 class _PersistentVolumeClaims(Evaluator):
-    has_scopes = True
     updates = frozenset({"", "status"})
 
     BARE = ("persistentvolumeclaims", "requests.storage")
@@ -334,8 +331,6 @@ class LimitedResources(ResourceQuota):
         covered = {name for quota in quotas if matches(quota, evaluator, obj) for name in _status(quota, "hard")}
         if missing := sorted(self._list_limited(attributes, used) - covered):
             raise forbidden(attributes, f"insufficient quota to consume: {','.join(missing)}")
-        if not evaluator.has_scopes:
-            return
         scopes = {scope["scopeName"] for quota in quotas for scope in _scopes(quota) if evaluator.matches_scope(scope, obj)}
         limited = [
             scope for one in self._limited for scope in one.get("matchScopes") or () if evaluator.matches_scope(scope, obj)

@@ -225,7 +225,7 @@ class AvailableConditionController(ControlLoop):
         """Replaced by another object when discovery or OpenAPI documents have changed."""
         super().__init__((self._bucket, *backing))
 
-    # ---------------------------------------------------------------- the interface of the aggregator
+    # --- The interface of the aggregator ------------------------------------------------------------------------------
 
     def check_mounted(self, name: str) -> None:
         """Checks an APIService again because an application was mounted or unmounted."""
@@ -272,7 +272,7 @@ class AvailableConditionController(ControlLoop):
                 if remote.timer is not None:
                     remote.timer.cancel()
 
-    # ---------------------------------------------------------------- runs in the thread of a write
+    # --- Runs in the thread of a write --------------------------------------------------------------------------------
 
     def step(self) -> bool:
         before = self._bucket.end
@@ -383,7 +383,7 @@ class AvailableConditionController(ControlLoop):
             return 0
         return int(written["metadata"]["resourceVersion"])
 
-    # ---------------------------------------------------------------- runs in a thread per check
+    # --- Runs in a thread per check -----------------------------------------------------------------------------------
 
     def _run_check(self, remote: Remote) -> None:
         try:

@@ -319,7 +319,7 @@ _OLD_MEMBERS = frozenset({"parameters", "responses", "consumes", "produces", "sc
 OPENAPI_METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
 
 
-# ---------------------------------------------------------------- filtering
+# --- Filtering --------------------------------------------------------------------------------------------------------
 
 
 def filter_paths(document: Json, prefix: str) -> Json:
@@ -368,7 +368,7 @@ def _mapping(value: Any) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-# ---------------------------------------------------------------- merging
+# --- Merging ----------------------------------------------------------------------------------------------------------
 
 
 def merge_specs(first: Json, others: Iterable[Json]) -> Json:
@@ -436,7 +436,7 @@ def _rename_references(value: Any, references: Mapping[str, str]) -> Any:
     return [_rename_references(one, references) for one in value] if isinstance(value, list) else value
 
 
-# ---------------------------------------------------------------- converting
+# --- Converting -------------------------------------------------------------------------------------------------------
 
 
 def convert_v2_to_v3(document: Json) -> Json:

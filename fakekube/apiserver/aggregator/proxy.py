@@ -33,10 +33,12 @@ from fakekube.apiserver.aggregator.backends import (
     ForwardedBody,
     MountedBackend,
     MountedBody,
+    header,
+)
+from fakekube.apiserver.aggregator.headers import (
     encoded_path,
     encoded_query,
     forwarded_uri,
-    header,
     identity,
     is_upgrade,
     request_headers,
@@ -368,7 +370,7 @@ def _upgrade(backend: RemoteBackend | Unreachable, request: BackendRequest) -> R
         return text_error(503, str(error))
 
 
-# ---------------------------------------------------------------- responses
+# --- Responses --------------------------------------------------------------------------------------------------------
 
 
 def _proxy_response(response: BackendResponse, request: Request, front: Front, *, long_running: bool) -> Response:

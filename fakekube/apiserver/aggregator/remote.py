@@ -31,8 +31,8 @@ from fakekube.apiserver.aggregator.backends import (
     BackendTimeoutError,
     ForwardedBody,
     header,
-    response_headers,
 )
+from fakekube.apiserver.aggregator.headers import response_headers
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.webhooks.connections import ConnectionFailedError
 from fakekube.apiserver.webhooks.transport import CONNECTION_BROKEN, DEADLINE_EXCEEDED, Endpoint, connect
@@ -267,7 +267,7 @@ class UpgradeTunnel:
         connection.socket.setblocking(False)
         WORKERS.run(self._run)
 
-    # ---------------------------------------------------------------- called by the server
+    # --- Called by the server -----------------------------------------------------------------------------------------
 
     @property
     def ended(self) -> bool:
@@ -304,7 +304,7 @@ class UpgradeTunnel:
         with suppress(OSError):
             self._wake_writer.send(b"x")
 
-    # ---------------------------------------------------------------- runs in the thread of the tunnel
+    # --- Runs in the thread of the tunnel -----------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:

@@ -28,7 +28,7 @@ from fakekube.apiserver.options import AuditOptions
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_micro_time
 
-# ---------------------------------------------------------------- the audit context of one request
+# --- The audit context of one request ---------------------------------------------------------------------------------
 
 _LONGEST_USER_AGENT: Final = 1024
 _DEPRECATED: Final = "k8s.io/deprecated"
@@ -79,7 +79,7 @@ class AuditContext:
         """Whether events contain the object of the response."""
         return self.level >= Level.REQUEST_RESPONSE
 
-    # ------------------------------------------------------------ data from the handlers
+    # --- Data from the handlers ---------------------------------------------------------------------------------------
 
     def annotate(self, key: str, value: str, level: str = "Metadata") -> None:
         """Adds an annotation if the level of the events is at least `level`; the first value of a key is kept."""
@@ -122,7 +122,7 @@ class AuditContext:
     def _omit_managed_fields(self, obj: Any) -> Any:
         return _without_managed_fields(obj) if self._config.omit_managed_fields else obj
 
-    # ------------------------------------------------------------ stages
+    # --- Stages -------------------------------------------------------------------------------------------------------
 
     def emit_request_received(self) -> None:
         """Emits RequestReceived."""
@@ -256,7 +256,7 @@ def _without_managed_fields(value: Any) -> Any:
     return shown
 
 
-# ---------------------------------------------------------------- the auditor of a cluster
+# --- The auditor of a cluster -----------------------------------------------------------------------------------------
 
 
 class Auditor:

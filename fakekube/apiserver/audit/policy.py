@@ -110,7 +110,7 @@ class Policy:
         return next((rule.config for rule in self.rules if rule.matches(attributes)), self.default)
 
 
-# ---------------------------------------------------------------- the file
+# --- The file ---------------------------------------------------------------------------------------------------------
 
 
 def read_policy(path: str) -> Policy:

@@ -234,7 +234,7 @@ class Access:
         selective = self._services.emulation.enabled("AuthorizeNodeWithSelectors")
         return NodeAuthorizer(graph, role.get("rules") or (), selective=selective)
 
-    # ------------------------------------------------------------ requests
+    # --- Requests -----------------------------------------------------------------------------------------------------
 
     def impersonate(self, headers: HeadersOfRequest, info: RequestInfo, user: User) -> Impersonated | None:
         """Returns the impersonated user, if any. Raises StatusError 400 or 403."""
@@ -277,7 +277,7 @@ class Access:
         decision = self.authorizer.authorize(_creation_of(request))
         return decision.allowed, decision.reason
 
-    # ------------------------------------------------------------ reviews
+    # --- Reviews ------------------------------------------------------------------------------------------------------
 
     @property
     def issuer(self) -> str:

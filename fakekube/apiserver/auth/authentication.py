@@ -222,7 +222,7 @@ class Authenticator:
         return user
 
 
-# ---------------------------------------------------------------- credentials of a request
+# --- Credentials of a request -----------------------------------------------------------------------------------------
 
 
 def _bearer_token(authorization: str) -> str:

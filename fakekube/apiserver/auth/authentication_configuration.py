@@ -212,7 +212,7 @@ class _Reader:
             url, audiences, username, discovery, authorities, groups, uid, extra, required_claims, claim_rules, user_rules
         )
 
-    # ------------------------------------------------------------ issuer
+    # --- Issuer -------------------------------------------------------------------------------------------------------
 
     def _issuer(self, issuer: Section) -> tuple[str, str, tuple[str, ...], str]:
         url, discovery = issuer.text("url"), issuer.text("discoveryURL")
@@ -270,7 +270,7 @@ class _Reader:
         if len(audiences) == 1 and policy not in ("", "MatchAny"):
             self._errors.append(invalid(where, policy, "audienceMatchPolicy must be empty or MatchAny for single audience"))
 
-    # ------------------------------------------------------------ claims
+    # --- Claims -------------------------------------------------------------------------------------------------------
 
     def _claim_rules(self) -> tuple[dict[str, str], list[Expression]]:
         wanted: dict[str, str] = {}

@@ -46,7 +46,7 @@ def authorizer_of(options: AuthorizationOptions, factories: Factories, clock: Cl
     return UnionAuthorizer({_PRIVILEGED: PrivilegedGroup(), **authorizers})
 
 
-# ---------------------------------------------------------------- modes
+# --- Modes ------------------------------------------------------------------------------------------------------------
 
 
 def _check_modes(modes: Sequence[str]) -> Sequence[str]:
@@ -95,7 +95,7 @@ def _webhook(configuration: WebhookConfiguration, clock: Clock) -> RuleResolver:
         raise OptionError(f"authorizer {configuration.name}: {error}") from None
 
 
-# ---------------------------------------------------------------- AuthorizationConfiguration
+# --- AuthorizationConfiguration ---------------------------------------------------------------------------------------
 
 
 def _configure_authorizers(path: str, factories: Factories, clock: Clock) -> dict[str, RuleResolver]:

@@ -145,7 +145,7 @@ def _has_issued(authority: Certificate, certificate: Certificate, between: int) 
     return True
 
 
-# ---------------------------------------------------------------- users
+# --- Users ------------------------------------------------------------------------------------------------------------
 
 
 @lru_cache(_KEPT)

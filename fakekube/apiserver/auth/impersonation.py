@@ -131,7 +131,7 @@ class Impersonation:
         self._latest.add(name, mode)
 
 
-# ---------------------------------------------------------------- the headers
+# --- The headers ------------------------------------------------------------------------------------------------------
 
 
 def _get_requested_user(headers: HeadersOfRequest) -> _Wanted | None:
@@ -177,7 +177,7 @@ def _go_syntax(wanted: _Wanted) -> str:
     return f"&user.DefaultInfo{{{who}}}"
 
 
-# ---------------------------------------------------------------- the modes
+# --- The modes --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True, frozen=True)

@@ -120,7 +120,7 @@ def verify(token: Token, key: PublicKey) -> None:
         raise InvalidSignatureError(_CRYPTOGRAPHIC_ERROR) from None
 
 
-# ---------------------------------------------------------------- keys
+# --- Keys -------------------------------------------------------------------------------------------------------------
 
 
 def json_web_key(key: PublicKey, key_id: str) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def _shortest(number: int) -> bytes:
     return number.to_bytes((number.bit_length() + 7) // 8)
 
 
-# ---------------------------------------------------------------- base64url
+# --- base64url --------------------------------------------------------------------------------------------------------
 
 
 def encode(data: bytes) -> str:

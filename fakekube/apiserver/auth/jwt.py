@@ -106,7 +106,7 @@ class JWTAuthenticator:
         user = self._user(claims)
         return AuthenticatedToken(identities.with_authenticated(user), common)
 
-    # ------------------------------------------------------------ the token
+    # --- The token ----------------------------------------------------------------------------------------------------
 
     def _verify(self, token: str) -> dict[str, Any]:
         """Verifies a token and returns its claims."""
@@ -144,7 +144,7 @@ class JWTAuthenticator:
             text = f"oidc: current time {print_unix_time(now)} before the nbf (not before) time: {print_unix_time(begins)}"
             raise BadCredentialsError(f"oidc: verify token: {text}")
 
-    # ------------------------------------------------------------ the user
+    # --- The user -----------------------------------------------------------------------------------------------------
 
     def _user(self, claims: dict[str, Any]) -> User:
         configuration, seen = self._configuration, {"claims": wrap_untyped(claims)}
@@ -212,7 +212,7 @@ class JWTAuthenticator:
         return extra
 
 
-# ---------------------------------------------------------------- keys
+# --- Keys -------------------------------------------------------------------------------------------------------------
 
 
 class _RemoteKeys:
@@ -313,7 +313,7 @@ def _keys_in(value: Any) -> list[tuple[str, PublicKey]]:
     return found
 
 
-# ---------------------------------------------------------------- claims and expressions
+# --- Claims and expressions -------------------------------------------------------------------------------------------
 
 
 def _text(claims: Mapping[str, Any], name: str, what: str) -> str:

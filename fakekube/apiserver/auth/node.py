@@ -169,7 +169,7 @@ class NodeAuthorizer:
             return ResolvedRules()
         return ResolvedRules((), True, "node authorizer does not support user rule resolution")
 
-    # ------------------------------------------------------------ objects that pods use
+    # --- Objects that pods use ----------------------------------------------------------------------------------------
 
     def _authorize_related(self, node: str, attributes: Attributes) -> Decision:
         if not attributes.name:

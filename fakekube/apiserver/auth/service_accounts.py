@@ -1,4 +1,6 @@
-"""Service account tokens: signing, verification, and the claims of those of the TokenRequest API and in Secrets.
+"""Service account tokens: signing and verification, and the claims of those in Secrets.
+
+`apis.core.serviceaccounts.token` makes the claims of the others.
 
 Tokens are JSON Web Tokens. Without --service-account-signing-key-file the key is ECDSA P-256, generated on first use. The
 clusters of a process share it, but for those that are isolated: forks have the same service accounts with the same uids.
@@ -198,7 +200,7 @@ class ServiceAccountTokens:
         user = self._legacy_user(token, claims) if issuer == LEGACY_ISSUER else self._bound_user(claims)
         return AuthenticatedToken(identities.with_authenticated(user), common)
 
-    # ------------------------------------------------------------ bound tokens
+    # --- Bound tokens -------------------------------------------------------------------------------------------------
 
     def _bound_user(self, claims: Mapping[str, Any]) -> User:
         _check_times(claims, self._clock.now())
@@ -240,7 +242,7 @@ class ServiceAccountTokens:
         deleted = obj["metadata"].get("deletionTimestamp")
         return deleted is not None and datetime.fromisoformat(deleted) < self._clock.now() - _LEEWAY
 
-    # ------------------------------------------------------------ tokens in Secrets
+    # --- Tokens in Secrets --------------------------------------------------------------------------------------------
 
     def _legacy_user(self, token: str, claims: Mapping[str, Any]) -> User:
         namespace, secret, name, uid = (

@@ -184,7 +184,7 @@ def _length(attributes: Attributes) -> int:
     return sum(map(len, texts))
 
 
-# ---------------------------------------------------------------- the review
+# --- The review -------------------------------------------------------------------------------------------------------
 
 
 _FIELD_OPERATORS: Final = {"=": "In", "!=": "NotIn"}

@@ -124,8 +124,10 @@ def _decode(scope: Scope, parsed: Parsed, field_validation: str, body: bytes, li
     if wants_strict and parsed.problems:
         whole = [yaml.strict_error(parsed.problems)] if field_validation == "Strict" else parsed.problems
         strict = [*whole, *strict]
-    if strict:
-        _report_strict_errors(scope, claimed, strict, field_validation)
+    try:
+        report_strict_errors(scope, strict, field_validation)
+    except Problem as problem:
+        raise status.bad_request(_explain(scope, Problem(problem.message, claimed), claimed, b"")) from None
     if kind is not expected and (kind.group, kind.version) != (expected.group, expected.version):
         raise _wrong_version(kind, expected)
     scope.default(obj, has_constants=not scope.is_custom)
@@ -167,13 +169,12 @@ def _with_version(value: Any) -> Any:
     return value
 
 
-def _report_strict_errors(scope: Scope, kind: GVK, strict: Sequence[str], field_validation: str) -> None:
-    """Reports strict decoding errors as warnings. Raises StatusError 400 if fieldValidation is Strict."""
-    if field_validation == "Ignore":
+def report_strict_errors(scope: Scope, strict: Sequence[str], field_validation: str) -> None:
+    """Reports strict decoding errors: not, as warnings of the response, or as an error. Raises Problem for Strict."""
+    if not strict or field_validation == "Ignore":
         return
     if field_validation == "Strict":
-        problem = Problem(strict_decoding_error(strict), kind)
-        raise status.bad_request(_explain(scope, problem, kind, b""))
+        raise Problem(strict_decoding_error(strict))
     for finding in strict:
         lines = finding.removeprefix(yaml.STRICT_ERROR).split("\n") if finding.startswith(yaml.STRICT_ERROR) else [finding]
         scope.request.warnings.extend(line.strip() for line in lines)
@@ -212,7 +213,7 @@ _DELETE_OPTIONS = GVK("", "v1", "DeleteOptions")
 _ANY_DELETE_OPTIONS = GVK("meta.k8s.io", "v1", "DeleteOptions")
 
 
-# ---------------------------------------------------------------- steps
+# --- Steps ------------------------------------------------------------------------------------------------------------
 
 
 def _parse(types: Builtins, form: str, body: bytes, expected: GVK, *, custom: bool) -> Parsed:

@@ -282,7 +282,7 @@ def _quality(text: str) -> float:
     return float(text) if _NUMBER.fullmatch(text) else math.nan if text.lower() == "nan" else 0.0
 
 
-# ---------------------------------------------------------------- errors and pretty printing
+# --- Errors and pretty printing ---------------------------------------------------------------------------------------
 
 
 def error_output(accept: str, *, cbor: bool = False, pretty: bool = False) -> MediaType:
@@ -308,7 +308,7 @@ def is_pretty(pretty: str, user_agent: str) -> bool:
     return user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))
 
 
-# ---------------------------------------------------------------- the router
+# --- The router -------------------------------------------------------------------------------------------------------
 
 
 def _is_short(accept: str, _produced: Sequence[str], content_type: str = "", *_rest: object) -> bool:
@@ -350,7 +350,7 @@ def _bare_list(header: str) -> Iterable[str]:
     return (part.partition(";")[0].strip(" ") for part in parts)
 
 
-# ---------------------------------------------------------------- the types of bodies
+# --- The types of bodies ----------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=4)

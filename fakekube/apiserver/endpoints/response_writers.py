@@ -40,7 +40,7 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _METADATA = ("", "Metadata")
 
 
-# ---------------------------------------------------------------- whole answers
+# --- Whole answers ----------------------------------------------------------------------------------------------------
 
 
 def _transform_object(scope: Scope, chosen: MediaType, code: int, stored: Document, shown: Document) -> Response:
@@ -123,7 +123,7 @@ def _not_acceptable(scope: Scope, problem: str, suffix: str = "") -> StatusError
     return status.not_acceptable(f"you requested {wanted}, but {problem} (*{go_type})")
 
 
-# ---------------------------------------------------------------- tables
+# --- Tables -----------------------------------------------------------------------------------------------------------
 
 Pairs = list[tuple[Document, Document]]
 """Stored documents, and the same in the requested version."""
@@ -226,7 +226,7 @@ class _Rows:
         return shown if self._include == "Object" else self._metadata_of(shown if self._custom else stored)
 
 
-# ---------------------------------------------------------------- watch events
+# --- Watch events -----------------------------------------------------------------------------------------------------
 
 
 class EventTransform:
@@ -280,7 +280,7 @@ def _list_kind_of(resource: Resource) -> Kind:
     return Kind(resource.api_version, resource.list_kind, None, resource.custom)
 
 
-# ---------------------------------------------------------------- whole answers
+# --- Whole answers ----------------------------------------------------------------------------------------------------
 
 
 @with_deep_stack
@@ -326,7 +326,7 @@ def plain_response(scope: Scope, chosen: MediaType, code: int, obj: Object, kind
     return _response(chosen, code, form.object(form.encoded_item(Document(obj), kind), kind))
 
 
-# ---------------------------------------------------------------- watch events
+# --- Watch events -----------------------------------------------------------------------------------------------------
 
 
 class UnencodableError(Exception):

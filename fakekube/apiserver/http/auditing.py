@@ -57,7 +57,7 @@ def _is_address(text: str) -> bool:
     return True
 
 
-# ---------------------------------------------------------------- responses
+# --- Responses --------------------------------------------------------------------------------------------------------
 
 
 def write_event(audit: AuditContext, info: RequestInfo, annotations: Mapping[str, tuple[str, str]], response: Response) -> None:

@@ -208,7 +208,7 @@ class Snapshot:
         yield from {(group, version): None for group, versions in self._by_group.items() for version in versions}
         yield from ((entry.group, entry.version) for entry in self.services)
 
-    # ------------------------------------------------------------ unaggregated
+    # --- Unaggregated -------------------------------------------------------------------------------------------------
 
     @cached_property
     def groups(self) -> DiscoveryDocument:
@@ -267,7 +267,7 @@ class Snapshot:
             return {"kind": "APIResourceList", "groupVersion": version, "resources": listed}
         return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{group}/{version}", "resources": listed}
 
-    # ------------------------------------------------------------ aggregated
+    # --- Aggregated ---------------------------------------------------------------------------------------------------
 
     @cached_property
     def group_names(self) -> list[str]:
@@ -492,7 +492,7 @@ class DiscoveryEndpoints:
             raise responses.method_not_allowed()
         negotiation.route(request.headers.get("accept", ""), offer.media_types)
 
-    # ------------------------------------------------------------ encodings
+    # --- Encodings ----------------------------------------------------------------------------------------------------
 
     def _respond_aggregated(self, request: Request, groups: list[str]) -> Response | None:
         """Returns the aggregated form of these groups if the client prefers it, else None."""

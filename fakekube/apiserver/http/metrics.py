@@ -105,7 +105,7 @@ def _negotiate(accept: str) -> tuple[str | None, str]:
     return None, escaping
 
 
-# ---------------------------------------------------------------- the text form
+# --- The text form ----------------------------------------------------------------------------------------------------
 
 
 def _text(family: Family) -> str:
@@ -144,7 +144,7 @@ def _number(value: float) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
 
 
-# ---------------------------------------------------------------- messages
+# --- Messages ---------------------------------------------------------------------------------------------------------
 
 
 def _delimit(family: Family) -> bytes:
@@ -170,7 +170,7 @@ def _field(number: int, content: bytes) -> bytes:
     return encode_varint(number << 3 | 2) + encode_varint(len(content)) + content
 
 
-# ---------------------------------------------------------------- messages as text
+# --- Messages as text -------------------------------------------------------------------------------------------------
 
 _Message = list[tuple[str, "str | _Message"]]
 """A type whose fields are encoded in order; the text format has them as they are."""
@@ -355,7 +355,7 @@ class Metrics:
         with self._lock:
             self._answered.clear()
 
-    # ------------------------------------------------------------ exposition
+    # --- Exposition ---------------------------------------------------------------------------------------------------
 
     def response(self, accept: str = "") -> Response:
         """Returns all metrics, in the negotiated format."""

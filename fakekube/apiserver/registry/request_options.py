@@ -35,7 +35,7 @@ _REVISION_DIGITS = 40
 V = TypeVar("V")
 
 
-# ---------------------------------------------------------------- conversion of single values
+# --- Conversion of single values --------------------------------------------------------------------------------------
 
 
 def _text(values: Sequence[str]) -> str:
@@ -90,7 +90,7 @@ def parse_resource_version(text: str, newest: int) -> int:
         raise ValueError(f"resourceVersion: Invalid value: {go_quote(text)}: {problem}") from None
 
 
-# ---------------------------------------------------------------- lists and watches
+# --- Lists and watches ------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -237,7 +237,7 @@ def _restrict_to_name(options: ListOptions, name: str) -> None:
         raise status.bad_request("fieldSelector metadata.name doesn't match requested name")
 
 
-# ---------------------------------------------------------------- writes
+# --- Writes -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True, frozen=True)
@@ -322,7 +322,7 @@ def _field_validation_errors(value: str) -> list[FieldError]:
     return [] if value in allowed else [fields.not_supported("fieldValidation", value, allowed)]
 
 
-# ---------------------------------------------------------------- deletes
+# --- Deletes ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)

@@ -259,7 +259,8 @@ def _limitranges() -> Storage:
 
 
 def _serviceaccounts() -> Storage:
-    from fakekube.apis.core.serviceaccounts import ServiceAccountStrategy, request_token
+    from fakekube.apis.core.serviceaccounts.strategy import ServiceAccountStrategy
+    from fakekube.apis.core.serviceaccounts.token import request_token
 
     return {"serviceaccounts": ServiceAccountStrategy, "serviceaccounts/token": request_token}
 

@@ -148,7 +148,7 @@ def _clean_path(path: str) -> str:
     return re.sub(r"^/+", "/", cleaned)
 
 
-# ---------------------------------------------------------------- the response
+# --- The response -----------------------------------------------------------------------------------------------------
 
 
 def review_in(answer: Answer, api_version: str, kind: str) -> Object:

@@ -130,7 +130,7 @@ def _leaf(secure: ssl.SSLSocket) -> x509.Certificate:
     return x509.load_der_x509_certificate(der)
 
 
-# ---------------------------------------------------------------- error messages
+# --- Error messages ---------------------------------------------------------------------------------------------------
 
 
 def _certificate_error(peer: tuple[str, int], timeout: float | None, name: str, authorities: bytes) -> str:
@@ -384,7 +384,7 @@ class IdleConnections:
         self.close()  # must not need names of modules, which are None when the interpreter ends
 
 
-# ---------------------------------------------------------------- dialing
+# --- Dialing ----------------------------------------------------------------------------------------------------------
 
 
 def dial(target: Target, deadline: float) -> socket.socket:

@@ -200,7 +200,7 @@ def _make_url_error(url: str, problem: str, kind: type[CallError] = CallError) -
     return kind(f"Post {go_quote(url)}: {problem}")
 
 
-# ---------------------------------------------------------------- the connection
+# --- The connection ---------------------------------------------------------------------------------------------------
 
 
 def connect(endpoint: Endpoint, deadline: float) -> socket.socket:
@@ -232,7 +232,7 @@ def _port(parts: SplitResult) -> int:
         raise ConnectionFailedError(f"dial tcp: address {text}: invalid port") from None
 
 
-# ---------------------------------------------------------------- the exchange
+# --- The exchange -----------------------------------------------------------------------------------------------------
 
 
 def _message(method: str, parts: SplitResult, body: bytes, authorization: str = "") -> bytes:

@@ -61,7 +61,7 @@ class Value:
         return not self.content if self.kind is Kind.STRING else self.zero if self.kind is Kind.SCALAR else self.content is None
 
 
-# ---------------------------------------------------------------- comparison
+# --- Comparison -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -200,7 +200,7 @@ def _edits(count_x: int, count_y: int, compare_at: Callable[[int, int], _Node]) 
     return forward.steps + backward.steps[::-1]
 
 
-# ---------------------------------------------------------------- texts
+# --- Texts ------------------------------------------------------------------------------------------------------------
 
 _BOTH, _REMOVED, _INSERTED, _IDENTICAL = "", "-", "+", "="
 _WIDTH: Final = 80
@@ -341,7 +341,7 @@ def _widths(records: Sequence[_Record], counts: Callable[[_Record], bool], width
     return spaces
 
 
-# ---------------------------------------------------------------- formats
+# --- Formats ----------------------------------------------------------------------------------------------------------
 
 
 class _Types(Enum):

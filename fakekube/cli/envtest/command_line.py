@@ -90,7 +90,7 @@ def _following(name: str, rest: list[str], switches: Collection[str], known: Col
     return "true" if following is None or following.startswith("-") else rest.pop()
 
 
-# ---------------------------------------------------------------- values
+# --- Values -----------------------------------------------------------------------------------------------------------
 
 
 def boolean(name: str, text: str) -> bool:

@@ -142,7 +142,7 @@ def _replace(path: Path, text: str) -> None:
     os.replace(name, path)
 
 
-# ---------------------------------------------------------------- help texts
+# --- Help texts -------------------------------------------------------------------------------------------------------
 
 #: envtest searches these texts for lines that begin with flags that only some releases have.
 _ETCD_HELP = """\

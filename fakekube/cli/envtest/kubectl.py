@@ -260,7 +260,7 @@ class Session:
         return self.client.path(resource, place) + (f"/{quote(name)}" if name else "")
 
 
-# ---------------------------------------------------------------- commands
+# --- Commands ---------------------------------------------------------------------------------------------------------
 
 
 def main(arguments: Sequence[str]) -> int:

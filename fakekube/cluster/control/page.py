@@ -101,7 +101,7 @@ class Page:
         self._is_served = is_served
         self._token = token
 
-    # ------------------------------------------------------------ who may
+    # --- Who may ------------------------------------------------------------------------------------------------------
 
     def admit(self, environ: dict[str, Any]) -> None:
         """Checks a request. Raises ForeignRequest, and StatusError 401 or 403."""
@@ -150,7 +150,7 @@ class Page:
         html, policy = refusal(str(error))
         return _html(html, policy, error.code)
 
-    # ------------------------------------------------------------ documents and files
+    # --- Documents and files ------------------------------------------------------------------------------------------
 
     def answer(self, environ: dict[str, Any]) -> Response | None:
         """Answers a request for a document or a file; returns None for all others."""

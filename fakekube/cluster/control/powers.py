@@ -70,7 +70,7 @@ class Raw(bytes):
     """The name under which browsers save it, and never show it."""
 
 
-# ---------------------------------------------------------------- faults
+# --- Faults -----------------------------------------------------------------------------------------------------------
 
 
 def list_faults(cluster: Cluster, _members: Members) -> Answer:
@@ -150,7 +150,7 @@ def delete_fault(cluster: Cluster, members: Members) -> Answer:
     return 200, fault.describe()
 
 
-# ---------------------------------------------------------------- requests
+# --- Requests ---------------------------------------------------------------------------------------------------------
 
 
 def list_requests(cluster: Cluster, members: Members) -> Answer:
@@ -203,7 +203,7 @@ def clear_requests(cluster: Cluster, _members: Members) -> Answer:
     return 200, {"cursor": cluster.requests.mark(), "items": []}
 
 
-# ---------------------------------------------------------------- histories and snapshots
+# --- Histories and snapshots ------------------------------------------------------------------------------------------
 
 
 def object_history(cluster: Cluster, members: Members) -> Answer:
@@ -263,7 +263,7 @@ def _unknown_snapshot(name: str) -> LookupError:
     return LookupError(f"there is no snapshot {name!r}")
 
 
-# ---------------------------------------------------------------- state
+# --- State ------------------------------------------------------------------------------------------------------------
 
 
 class Last(dict[str, Any]):

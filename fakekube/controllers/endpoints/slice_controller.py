@@ -252,7 +252,7 @@ class EndpointSliceController(ServiceReconciler):
             about = f"Error updating Endpoint Slices for Service {key.namespace}/{key.name}: {aggregate_errors(errors)}"
             self.recorder.event(service, "Warning", "FailedToUpdateEndpointSlices", about)
 
-    # ------------------------------------------------------------ changes
+    # --- Changes ------------------------------------------------------------------------------------------------------
 
     def _compute_changes(
         self, service: Object, pods: Iterable[Object], slices: list[Object], family: str, errors: list[str]
@@ -316,7 +316,7 @@ class EndpointSliceController(ServiceReconciler):
                 return
         changes.create.append(placeholder)
 
-    # ------------------------------------------------------------ writes
+    # --- Writes -------------------------------------------------------------------------------------------------------
 
     def _apply_changes(self, service: Object, changes: SliceChanges, trigger_time: str | None) -> None:
         if "deletionTimestamp" not in service["metadata"]:

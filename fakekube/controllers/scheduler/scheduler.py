@@ -286,7 +286,7 @@ class Scheduler(Reconciler):
             or ("deletionTimestamp" in obj["metadata"] or _is_terminal(obj))
         )
 
-    # ------------------------------------------------------------ event handlers
+    # --- Event handlers -----------------------------------------------------------------------------------------------
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None) -> Iterable[Key]:
         deleted = event_type == "DELETED"
@@ -345,7 +345,7 @@ class Scheduler(Reconciler):
         if known is not None:
             self._queue.move_all_to_active(ClusterEvent("pods", None, known.obj))
 
-    # ------------------------------------------------------------ scheduling cycle
+    # --- Scheduling cycle ---------------------------------------------------------------------------------------------
 
     def reconcile(self, key: Key) -> None:
         if key.namespace == "bind":
@@ -420,7 +420,7 @@ class Scheduler(Reconciler):
         note = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
         self._events.event(dict(pod.obj), "Normal", "Scheduled", "Binding", note)
 
-    # ------------------------------------------------------------ failure
+    # --- Failure ------------------------------------------------------------------------------------------------------
 
     def _handle_fit_error(self, cycle: Cycle, error: FitError) -> None:
         diagnosis = error.diagnosis

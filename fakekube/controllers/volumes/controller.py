@@ -271,7 +271,7 @@ class VolumeSync:
             claim, "Warning", "VolumeMismatch", f'Cannot bind PersistentVolume "{name}" to requested PersistentVolumeClaim {why}'
         )
 
-    # ------------------------------------------------------------ release
+    # --- Release ------------------------------------------------------------------------------------------------------
 
     def _release_volume(self, volume: Object) -> None:
         if phase_of(volume) not in ("Released", "Failed"):
@@ -355,7 +355,7 @@ class ClaimSync:
         else:
             self._sync_unbound(claim)
 
-    # ------------------------------------------------------------ without a volumeName
+    # --- Without a volumeName -----------------------------------------------------------------------------------------
 
     def _sync_unbound(self, claim: Object) -> None:
         cache = self._controller.cache
@@ -434,7 +434,7 @@ class ClaimSync:
             "registered.",
         )
 
-    # ------------------------------------------------------------ with a volumeName
+    # --- With a volumeName --------------------------------------------------------------------------------------------
 
     def _sync_prebound(self, claim: Object) -> None:
         """Syncs a claim that has a volumeName, but is not bound yet."""

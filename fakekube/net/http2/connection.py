@@ -48,7 +48,7 @@ class MultiplexedConnection(ConnectionSocket):
         with self._lock:
             return next(iter(self._threads)) if len(self._threads) == self._running == 1 else 0
 
-    # ------------------------------------------------------------ in worker threads
+    # --- In worker threads --------------------------------------------------------------------------------------------
 
     def _serve_in_worker(self, stream: RequestStream) -> None:
         try:
@@ -136,7 +136,7 @@ class MultiplexedConnection(ConnectionSocket):
         if not self._ended:
             self._update_watch()
 
-    # ------------------------------------------------------------ for exchanges
+    # --- For exchanges ------------------------------------------------------------------------------------------------
 
     def whole_body(self, stream: RequestStream) -> bytes | None:
         """See `exchange.Host`."""
@@ -214,7 +214,7 @@ class MultiplexedConnection(ConnectionSocket):
         finally:
             self._waiting -= 1
 
-    # ------------------------------------------------------------ for watches in the pump
+    # --- For watches in the pump --------------------------------------------------------------------------------------
 
     def send_now(self, stream: RequestStream, data: bytes | bytearray | memoryview) -> int:
         """See `connection_socket.Multiplexer`."""

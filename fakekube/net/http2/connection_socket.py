@@ -176,7 +176,7 @@ class ConnectionSocket:
         """Serves a request in another thread."""
         raise NotImplementedError
 
-    # ------------------------------------------------------------ the socket, with the lock held
+    # --- The socket, with the lock held -------------------------------------------------------------------------------
 
     def _receive(self) -> list[RequestStream]:
         """Receives data, processes it, and sends replies; returns the requests to serve now."""
@@ -257,7 +257,7 @@ class ConnectionSocket:
             self._events = events
             self._loop.watch(self._transport.fileno(), events, self._on_events)
 
-    # ------------------------------------------------------------ in the loop's thread
+    # --- In the loop's thread -----------------------------------------------------------------------------------------
 
     def _flush(self) -> None:
         self._flush_called = False

@@ -247,7 +247,7 @@ def _fault(regular: Block) -> str:
     return ""
 
 
-# ---------------------------------------------------------------- responses
+# --- Responses --------------------------------------------------------------------------------------------------------
 
 _STATIC = HeaderTable.STATIC_TABLE
 _STATUSES = {value.decode(): bytes([0x80 | index]) for index, (name, value) in enumerate(_STATIC, 1) if name == b":status"}

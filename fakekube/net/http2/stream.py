@@ -276,7 +276,7 @@ class ConnectionState:
         increment = self._inflow.grant(min(STREAM_BUFFER * self._max_streams, frames.LARGEST_WINDOW) - frames.INITIAL_WINDOW)
         self.output += frames.window_update(0, increment)
 
-    # ------------------------------------------------------------ requests
+    # --- Requests -----------------------------------------------------------------------------------------------------
 
     def next_request(self) -> RequestStream | None:
         """Returns the next request to serve; None if there is none. `answered` must be called once for each."""
@@ -308,7 +308,7 @@ class ConnectionState:
         if increment := self._inflow.grant(count):
             self._control(frames.window_update(0, increment))
 
-    # ------------------------------------------------------------ responses
+    # --- Responses ----------------------------------------------------------------------------------------------------
 
     def send_head(self, stream: RequestStream, block: bytes, ends: bool) -> None:
         """Sends the header of a response; does nothing if the stream has ended."""
@@ -340,7 +340,7 @@ class ConnectionState:
         """Whether nothing should be received for now, because the client does not read responses."""
         return self._sender.is_congested
 
-    # ------------------------------------------------------------ ends
+    # --- Ends ---------------------------------------------------------------------------------------------------------
 
     def reset(self, stream_id: int, code: ErrorCode) -> None:
         """Resets a stream."""

@@ -268,7 +268,7 @@ class SPDYForward:
         """Complete pairs by the id of their data stream."""
         self._ended = False
 
-    # ------------------------------------------------------------ streams.Tunnel
+    # --- streams.Tunnel -----------------------------------------------------------------------------------------------
 
     @property
     def ended(self) -> bool:
@@ -309,7 +309,7 @@ class SPDYForward:
     def __iter__(self) -> Iterator[bytes]:
         return frames_of(self, self._clock)
 
-    # ------------------------------------------------------------ spdy.Handler
+    # --- spdy.Handler -------------------------------------------------------------------------------------------------
 
     def stream_opened(self, stream: spdy.Stream) -> bool:
         kind = stream.headers.get("streamtype", "")
@@ -346,7 +346,7 @@ class SPDYForward:
             del self._open[stream.stream_id]
             pair.forward.close()
 
-    # ------------------------------------------------------------ data for the client
+    # --- Data for the client ------------------------------------------------------------------------------------------
 
     def _pump(self, pair: _Pair) -> None:
         """Sends data of the pod, and its end."""

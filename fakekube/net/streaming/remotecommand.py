@@ -100,7 +100,7 @@ class RemoteCommand:
         streams = self.streams
         return [pipe for pipe in (streams.stdin, streams.stdout, streams.stderr) if pipe is not None]
 
-    # ------------------------------------------------------------ the process
+    # --- The process --------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Starts the process, in any thread. Errors become its exit status. Never raises."""
@@ -136,7 +136,7 @@ class RemoteCommand:
             self._execution.unsubscribe(self._source.notify)
             self._execution.cancel()
 
-    # ------------------------------------------------------------ data from the client
+    # --- Data from the client -----------------------------------------------------------------------------------------
 
     def receive(self, data: bytes) -> None:
         """Receives input."""
@@ -170,7 +170,7 @@ class RemoteCommand:
         """Whether there is buffered input for the process."""
         return self.stdin is not None and self.stdin.blocked
 
-    # ------------------------------------------------------------ data for the client
+    # --- Data for the client ------------------------------------------------------------------------------------------
 
     def read_output(self) -> list[tuple[str, bytes]]:
         """Returns output of the process by the name of the stream; b"" is the end of a stream."""
@@ -371,7 +371,7 @@ class SPDYCommand:
         self._ended = False
         self._resets_error = False
 
-    # ------------------------------------------------------------ streams.Tunnel
+    # --- streams.Tunnel -----------------------------------------------------------------------------------------------
 
     @property
     def ended(self) -> bool:
@@ -411,7 +411,7 @@ class SPDYCommand:
     def __iter__(self) -> Iterator[bytes]:
         return frames_of(self, self._clock)
 
-    # ------------------------------------------------------------ spdy.Handler
+    # --- spdy.Handler -------------------------------------------------------------------------------------------------
 
     def stream_opened(self, stream: spdy.Stream) -> bool:
         kind = stream.headers.get("streamtype", "")
@@ -435,7 +435,7 @@ class SPDYCommand:
         if stream is self._streams.get(STDIN):
             self._command.end_input()
 
-    # ------------------------------------------------------------ data for the client
+    # --- Data for the client ------------------------------------------------------------------------------------------
 
     def _write(self, name: str, data: bytes) -> None:
         stream = self._streams.get(name)

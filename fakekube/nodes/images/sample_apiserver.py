@@ -29,7 +29,7 @@ _BETA: Final = f"{GROUP}/v1beta1"
 _REFERENCES: Final = {"Flunder": "flunderReference", "Fischer": "fischerReference"}
 
 
-# ---------------------------------------------------------------- the kinds
+# --- The kinds --------------------------------------------------------------------------------------------------------
 
 
 def _internal(obj: Object) -> Object:
@@ -137,7 +137,7 @@ def _group() -> Group:
     return Group(definitions, _convert, [_Flunders()])
 
 
-# ---------------------------------------------------------------- the programs
+# --- The programs -----------------------------------------------------------------------------------------------------
 
 #: Flags of every API server that need no effect in a container: the API server of the cluster decides, and nothing is on disk.
 _WITHOUT_EFFECT: Final = (

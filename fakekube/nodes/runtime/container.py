@@ -122,7 +122,7 @@ class Container:
         """What programs use in addition: until when, the resource and the amount."""
         self._main: MainProgram | None = None
 
-    # ------------------------------------------------------------ properties
+    # --- Properties ---------------------------------------------------------------------------------------------------
 
     @property
     def pod(self) -> StoredObject:
@@ -251,7 +251,7 @@ class Container:
         """Called when the main program has ended, or with None if the shell does not have it."""
         self._context.on_exit(self, code)
 
-    # ------------------------------------------------------------ processes
+    # --- Processes ----------------------------------------------------------------------------------------------------
 
     @property
     def processes(self) -> ProcessNamespace:
@@ -504,7 +504,7 @@ class MainProgram:
         self._driven = False
         """Whether the program runs without followers (`start_now`)."""
 
-    # ------------------------------------------------------------ running
+    # --- Running ------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Starts the program; does nothing if it is started."""
@@ -587,7 +587,7 @@ class MainProgram:
         if idle:
             self.scheduler.eager = False
 
-    # ------------------------------------------------------------ the program
+    # --- The program --------------------------------------------------------------------------------------------------
 
     def _argv(self) -> Sequence[str]:
         container, image = self.container, base_name(self.container.spec.get("image", ""))

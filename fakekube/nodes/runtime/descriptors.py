@@ -289,7 +289,7 @@ class Terminal(Descriptor):
         """Sets the task that Ctrl-C interrupts; None for a shell that waits for a line."""
         self._foreground = task
 
-    # ------------------------------------------------------------ the program's side
+    # --- The program's side -------------------------------------------------------------------------------------------
 
     async def write(self, data: bytes) -> None:
         if self._stdout is not None:
@@ -312,7 +312,7 @@ class Terminal(Descriptor):
         self._rest = line[size:]
         return line[:size]
 
-    # ------------------------------------------------------------ the client's side
+    # --- The client's side --------------------------------------------------------------------------------------------
 
     async def pump(self) -> int:
         """Processes the input of the client until it ends."""

@@ -160,7 +160,7 @@ def _reverse(cluster: ClusterAccess, name: str) -> list[Record] | None:
     return None
 
 
-# ---------------------------------------------------------------- the resolver of a pod
+# --- The resolver of a pod --------------------------------------------------------------------------------------------
 
 #: The address of the Service kube-dns.
 CLUSTER_DNS: Final = "10.96.0.10"

@@ -104,7 +104,7 @@ def fits_a_process(arguments: Iterable[str], variables: Mapping[str, str]) -> bo
     return sum(sizes) <= MAXIMUM_STRINGS and max(sizes, default=0) < MAXIMUM_STRING
 
 
-# ---------------------------------------------------------------- Services
+# --- Services ---------------------------------------------------------------------------------------------------------
 
 
 def _services(namespace: str, cluster: ClusterAccess, *, all_of_them: bool) -> dict[str, str]:
@@ -137,7 +137,7 @@ def _of_service(service: StoredObject) -> dict[str, str]:
     return made
 
 
-# ---------------------------------------------------------------- ConfigMaps and Secrets
+# --- ConfigMaps and Secrets -------------------------------------------------------------------------------------------
 
 
 def values_of(kind: str, namespace: str, name: str, cluster: ClusterAccess) -> dict[str, bytes]:
@@ -232,7 +232,7 @@ def _value_from(
     return None
 
 
-# ---------------------------------------------------------------- the downward API
+# --- The downward API -------------------------------------------------------------------------------------------------
 
 
 def field_value(pod: StoredObject, path: str) -> str:

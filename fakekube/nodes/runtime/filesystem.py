@@ -212,7 +212,7 @@ class FileSystem:
         self.mounts[path] = Mount(node, read_only)
         self._mounted_names.add(posixpath.basename(path))
 
-    # ------------------------------------------------------------ paths
+    # --- Paths --------------------------------------------------------------------------------------------------------
 
     def place(self, path: str, cwd: str = "/", *, follow: bool = True) -> Place:
         """Resolves a path. Raises OSError if a directory in it does not exist."""
@@ -340,7 +340,7 @@ class FileSystem:
                 below = path.rstrip("/")
                 pending += [(f"{below}/{child.name}", child) for child in reversed(self.children(place))]
 
-    # ------------------------------------------------------------ reads and writes
+    # --- Reads and writes ---------------------------------------------------------------------------------------------
 
     def read(self, path: str, cwd: str = "/") -> bytes:
         """Returns the content of a file. Raises OSError."""

@@ -116,7 +116,7 @@ class KubeletServer:
         start_response(f"{code} {_PHRASES.get(code, 'Error')}", headers)
         return [body] if isinstance(body, bytes) else body
 
-    # ------------------------------------------------------------ pods
+    # --- Pods ---------------------------------------------------------------------------------------------------------
 
     def _pods(self) -> list[StoredObject]:
         return [pod for pod in self._runtime.cluster.list("", "pods") if pod["spec"].get("nodeName") == self._node]
@@ -156,7 +156,7 @@ class KubeletServer:
         )
         return 200, PLAIN_TEXT, self._runtime.container_logs(pod, container, options)
 
-    # ------------------------------------------------------------ statistics
+    # --- Statistics ---------------------------------------------------------------------------------------------------
 
     def _usage(self) -> Iterator[tuple[StoredObject, StoredObject, Used, float]]:
         """Yields pods, their running containers, their usage, and for how many seconds they have been running."""
@@ -199,7 +199,7 @@ class KubeletServer:
         }
         return {"node": about, "pods": items}
 
-    # ------------------------------------------------------------ metrics
+    # --- Metrics ------------------------------------------------------------------------------------------------------
 
     def _own_metrics(self) -> bytes:
         running = self._running()

@@ -142,7 +142,7 @@ class Routes:
             return Target(client, port)
         return self._at_node(node, client, address, port, protocol)
 
-    # ------------------------------------------------------------ Services
+    # --- Services -----------------------------------------------------------------------------------------------------
 
     def _proxied_services(self) -> Iterator[StoredObject]:
         """Yields the Services that kube-proxy implements: those without labels that leave them to others."""
@@ -243,7 +243,7 @@ class Routes:
             if status.get("phase") == "Running" and any(one["ip"] == address for one in status.get("podIPs") or ()):
                 yield pod
 
-    # ------------------------------------------------------------ nodes
+    # --- Nodes --------------------------------------------------------------------------------------------------------
 
     def find_health_checked(self, port: int) -> StoredObject | None:
         """Returns the Service whose local endpoints kube-proxy tells at a port of each node; None if there is none."""
@@ -375,7 +375,7 @@ class Network:
             raise NoSuchHost(-2, "Name or service not known", host)
         return found[0]
 
-    # ------------------------------------------------------------ names
+    # --- Names --------------------------------------------------------------------------------------------------------
 
     def resolve(self, name: str) -> list[str]:
         """Returns the addresses of a name; none if it does not exist."""

@@ -61,7 +61,7 @@ def serve(served: Destination | PortHandler, peer: Peer | None = None) -> Connec
     return connection
 
 
-# ---------------------------------------------------------------- functions and ports of this machine
+# --- Functions and ports of this machine ------------------------------------------------------------------------------
 
 
 def _call(connection: Connection, handler: PortHandler) -> None:
@@ -106,7 +106,7 @@ def _connect_to_machine(connection: Connection, host: str, port: int) -> None:
     WORKERS.run(downstream)
 
 
-# ---------------------------------------------------------------- WSGI applications
+# --- WSGI applications ------------------------------------------------------------------------------------------------
 
 
 class _HTTPConnection:

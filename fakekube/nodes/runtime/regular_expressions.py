@@ -145,7 +145,7 @@ def _reason(text: str) -> str:
     return next((words for start, words in known.items() if text.startswith(start)), "Invalid regexp")
 
 
-# ---------------------------------------------------------------- POSIX
+# --- POSIX ------------------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=128)
@@ -316,7 +316,7 @@ def _bracket(source: str, place: int, *, escapes: bool) -> tuple[str, int]:
     raise PatternError("Unmatched [, [^, [:, [., or [=")
 
 
-# ---------------------------------------------------------------- patterns of the shell
+# --- Patterns of the shell --------------------------------------------------------------------------------------------
 
 
 def _glob(pattern: str, *, many: str) -> str:

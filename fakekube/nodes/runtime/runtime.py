@@ -92,7 +92,7 @@ class Runtime:
         self._bucket = backend.store.bucket("pods")
         self._watches_pods = False
 
-    # ------------------------------------------------------------ pods and containers
+    # --- Pods and containers ------------------------------------------------------------------------------------------
 
     def sandbox(self, pod: StoredObject) -> Sandbox:
         """Returns the sandbox of a pod; creates it on first use."""
@@ -184,7 +184,7 @@ class Runtime:
         if decides and self._on_exit is not None:
             self._on_exit(pod, container, code)
 
-    # ------------------------------------------------------------ kubelet_api.Kubelet
+    # --- kubelet_api.Kubelet ------------------------------------------------------------------------------------------
 
     def container_logs(self, pod: StoredObject, container: str, options: LogOptions) -> Stream | bytes:
         """See `kubelet_api.Kubelet`."""

@@ -117,7 +117,7 @@ class Sandbox:
     def _timestamp(self) -> float:
         return self._runtime.clock.now().timestamp()
 
-    # ------------------------------------------------------------ the pod
+    # --- The pod ------------------------------------------------------------------------------------------------------
 
     def _read_pod(self) -> StoredObject | None:
         metadata = self._last["metadata"]
@@ -151,7 +151,7 @@ class Sandbox:
         """The node of the pod."""
         return self._runtime.cluster.get("", "nodes", "", self.pod["spec"].get("nodeName", ""))
 
-    # ------------------------------------------------------------ containers
+    # --- Containers ---------------------------------------------------------------------------------------------------
 
     def container(self, spec: StoredObject, run: Run) -> Container:
         """Returns a run of a container."""
@@ -274,7 +274,7 @@ class Sandbox:
             )
         return found[0]
 
-    # ------------------------------------------------------------ ports
+    # --- Ports --------------------------------------------------------------------------------------------------------
 
     def _behaviours(self) -> list[tuple[StoredObject, Behaviour]]:
         pod = self.pod

@@ -283,7 +283,7 @@ class Scheduler:
         """Returns the time of the scheduler as a date."""
         return self._clock.now() - timedelta(seconds=max(self._clock.monotonic() - self.time, 0.0))
 
-    # ------------------------------------------------------------ tasks
+    # --- Tasks --------------------------------------------------------------------------------------------------------
 
     def start(self, coroutine: Coroutine[Any, Any, int], name: str, pid: int, parent: Task | None = None) -> Task:
         """Adds a task; it is run by `run` or `catch_up`.
@@ -326,7 +326,7 @@ class Scheduler:
             self._interrupted.add(number)
             raise
 
-    # ------------------------------------------------------------ running
+    # --- Running ------------------------------------------------------------------------------------------------------
 
     @property
     def is_sleeping(self) -> bool:

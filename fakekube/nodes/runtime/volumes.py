@@ -328,7 +328,7 @@ class Volumes:
 
         return Directory(0o777, mtime=born, source=entries, kind="tmpfs")
 
-    # ------------------------------------------------------------ sources
+    # --- Sources ------------------------------------------------------------------------------------------------------
 
     def _config_map(self, source: StoredObject, mode: int) -> dict[str, _Content]:
         return self._keys_content("configmaps", source.get("name") or "", source, mode)

@@ -86,7 +86,7 @@ class StageController(Reconciler):
             return ()
         return (_key_of(resource, obj),) if resource in self._stages else ()
 
-    # ------------------------------------------------------------ stages
+    # --- Stages -------------------------------------------------------------------------------------------------------
 
     def _reload_stages(self) -> None:
         found: dict[str, list[Stage]] = {}
@@ -128,7 +128,7 @@ class StageController(Reconciler):
             if stage is not None:
                 yield stage
 
-    # ------------------------------------------------------------ objects
+    # --- Objects ------------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: Key) -> None:
         if key == RELOAD:
@@ -206,7 +206,7 @@ class StageController(Reconciler):
         query = {"fieldManager": "kwok", "force": "true"} if action.type == APPLY_YAML else None
         self.client.call("PATCH", path, data, query, content_type=action.type)
 
-    # ------------------------------------------------------------ functions of templates
+    # --- Functions of templates ---------------------------------------------------------------------------------------
 
     def _micro_time(self) -> str:
         return print_micro_time(self.clock.now())

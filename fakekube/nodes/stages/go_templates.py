@@ -245,7 +245,7 @@ def _parse_declaration(text: str) -> tuple[list[str], str]:
     return [name for name in found.groups()[:2] if name], found[3]
 
 
-# ---------------------------------------------------------------- nodes
+# --- Nodes ------------------------------------------------------------------------------------------------------------
 
 
 def _text(text: str) -> _Node:
@@ -313,7 +313,7 @@ def _range_action(names: list[str], value: _Value, body: _Node, otherwise: _Node
     return run
 
 
-# ---------------------------------------------------------------- values
+# --- Values -----------------------------------------------------------------------------------------------------------
 
 
 def is_true(value: Any) -> bool:

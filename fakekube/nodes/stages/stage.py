@@ -190,7 +190,7 @@ def match_stage(stages: Sequence[Stage], obj: StoredObject, random_: random.Rand
     return random_.choices([stage for stage, _ in readable], [max(weight, 0) for _, weight in readable])[0]
 
 
-# ---------------------------------------------------------------- parsing
+# --- Parsing ----------------------------------------------------------------------------------------------------------
 
 
 def new_stage(obj: StoredObject) -> Stage | None:

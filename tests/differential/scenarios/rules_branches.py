@@ -7,7 +7,9 @@ import functools
 import itertools
 from typing import Any
 
-from tests.differential.client import MERGE, Client
+from tests.differential.client import MERGE, STRATEGIC, Client
+from tests.differential.definitions import definition, make, served
+from tests.differential.pacing import until
 from tests.differential.registry import scenario
 from tests.differential.rule_tables import DRY, State, tell
 
@@ -94,20 +96,27 @@ def pod_security_by_version(c: Client) -> None:
         c.delete(f"/api/v1/namespaces/{name}", silent=True)
 
 
+def space(c: Client, suffix: str) -> str:
+    """A namespace that no cache of the server knows."""
+    c.post("/api/v1/namespaces", {"metadata": {"name": c.name(suffix)}}, silent=True)
+    return f"/api/v1/namespaces/{c.name(suffix)}"
+
+
 AMOUNTS = (None, "1", "2", "3")
 
 
 @scenario
 def limits_of_pods(c: Client) -> None:
     """A LimitRange of pods: each bound, with a request and a limit that are absent, below, at and above it."""
-    path = f"/api/v1/namespaces/{c.ns}"
     for name, bound in (("min", {"min": {"cpu": "2"}}), ("max", {"max": {"cpu": "2"}}), ("ratio", {"maxLimitRequestRatio": {"cpu": "2"}}), ("all", {"min": {"cpu": "1"}, "max": {"cpu": "3"}, "maxLimitRequestRatio": {"cpu": "2"}})):
         for kind in ("Pod", "Container"):
+            path = space(c, f"{name}-{kind.lower()}")
             c.post(f"{path}/limitranges", {"metadata": {"name": name}, "spec": {"limits": [{"type": kind, **bound}]}}, silent=True)
             for request, limit in itertools.product(AMOUNTS, AMOUNTS):
                 resources = {side: {"cpu": amount} for side, amount in (("requests", request), ("limits", limit)) if amount}
                 c.post(f"{path}/pods", {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i", "resources": resources}]}}, DRY)
-            c.delete(f"{path}/limitranges/{name}", silent=True)
+            c.delete(path, silent=True)
+    path = f"/api/v1/namespaces/{c.ns}"
     c.post(f"{path}/limitranges", {"metadata": {"name": "claims"}, "spec": {"limits": [{"type": "PersistentVolumeClaim", "min": {"storage": "2"}, "max": {"storage": "3"}}]}}, silent=True)
     for amount in "1234":
         c.post(f"{path}/persistentvolumeclaims", {"metadata": {"name": "v"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": amount}}}}, DRY)
@@ -124,3 +133,112 @@ def deletions_again(c: Client) -> None:
             c.delete(f"{path}/{name}", None if seconds is None else {"gracePeriodSeconds": seconds})
         c.patch(f"{path}/{name}", {"metadata": {"finalizers": None}}, MERGE)
         c.delete(f"{path}/{name}", {"gracePeriodSeconds": 0})
+
+CLAIM = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1"}}}}
+BETA = "metadata.annotations[volume.beta.kubernetes.io/storage-class]"
+NAMED: list[dict[str, Any]] = [
+    {"spec.storageClassName": name, **annotation} for name in ("a", "b", "", None) for annotation in ({}, {BETA: "a"}, {BETA: "b"}, {BETA: None}, {BETA: ""})
+]
+tell_of("classes_of_claims", "v1/persistentvolumeclaims", CLAIM, create=NAMED, states=[State(base={BETA: "a"}, update=NAMED), State(base={"spec.storageClassName": "a"}, update=NAMED), State(update=NAMED), State(base={BETA: ""}, update=NAMED)])
+
+SLICE = {"spec": {"driver": "d.e", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}, "allNodes": True, "devices": [{"name": "d"}]}}
+KEYS = (*("a" * length for length in (31, 32, 33, 63, 64)), *(f"{'a' * prefix}/{'c' * name}" for prefix in (62, 63, 64) for name in (31, 32, 33)), f"{'a' * 63}.b/c", "a/b/c", "/a", "a/", "é", "A", "1", "a-b", "a_b")
+tell_of("keys_of_devices", "resource.k8s.io/v1/*resourceslices", SLICE, create=[
+    *({"spec.devices[0].attributes": {key: {"int": 1}}} for key in KEYS), *({"spec.devices[0].capacity": {key: {"value": "1"}}} for key in KEYS),
+    *({"spec.devices": None, "spec.sharedCounters": [{"name": "s", "counters": {key: {"value": "1"}}}]} for key in KEYS),
+])
+
+TEXTS = ("a" * 63, "a" * 64, "a" * 253, "a" * 254, f"{'a' * 63}/b", f"{'a' * 64}/b", f"a/{'b' * 63}", f"a/{'b' * 64}", f"{'a.' * 126}b/c", f"{'a.' * 127}b/c", "", "/", "a/", "/b", "A/b", "a/B", "a b", ".a", "..", "a.", "-a", "é", "a/b/c", "cpu", "requests.cpu", "pods", "hugepages-2Mi", "requests.hugepages-2Mi", "x.kubernetes.io/y", "kubernetes.io/y", "requests.a.b/c", "limits.a.b/c")
+tell_of("keys_of_data", "v1/configmaps", {}, create=[*({"data": {key: "x"}} for key in TEXTS), *({"binaryData": {key: "eA=="}} for key in TEXTS), *({"metadata.labels": {key: "x"}} for key in TEXTS), *({"metadata.annotations": {key: "x"}} for key in TEXTS)])
+tell_of("keys_of_secrets", "v1/secrets", {}, create=[*({"data": {key: "eA=="}} for key in TEXTS), *({"stringData": {key: "x"}} for key in TEXTS)])
+tell_of("keys_of_pods", "v1/pods", POD, create=[
+    *({"spec.nodeSelector": {key: "x"}} for key in TEXTS), *({"spec.containers[0].resources": {"limits": {key: "2Mi", "cpu": "1"}}} for key in TEXTS), *({"spec.containers[0].resources": {"requests": {key: "2Mi"}}} for key in TEXTS), *({"spec.overhead": {key: "2Mi"}, "spec.runtimeClassName": "x"} for key in TEXTS),
+])
+tell_of("keys_of_quotas", "v1/resourcequotas", {"spec": {"hard": {}}}, create=[*({"spec.hard": {key: "1"}} for key in TEXTS), *({"spec.hard": {f"count/{key}": "1"}} for key in ("pods", "a.b", "", "a/b", "deployments.apps"))])
+tell_of("keys_of_ranges", "v1/limitranges", {"spec": {"limits": [{"type": "Container"}]}}, create=[*({"spec.limits[0].max": {key: "2Mi"}} for key in TEXTS), *({"spec.limits[0].maxLimitRequestRatio": {key: "2"}} for key in TEXTS), *({"spec.limits[0].type": "PersistentVolumeClaim", "spec.limits[0].max": {key: "2Mi"}} for key in TEXTS)])
+
+EVENT = {"involvedObject": {"kind": "Pod", "namespace": "{ns}", "name": "p"}, "reason": "r"}
+METADATA: list[dict[str, Any]] = [{"metadata.labels": {"a b": "c"}}, {"metadata.annotations": {"a b": "c"}}, {"metadata.finalizers": ["a b"]}, {"metadata.ownerReferences": [{}]}, {"metadata.labels": {"a": "c d"}}]
+tell_of("events", "v1/events", EVENT, create=[*METADATA, {"metadata.name": "A_"}], states=[State(update=METADATA)])
+NEW_EVENT = {"eventTime": "2026-01-01T00:00:00.000000Z", "reportingController": "a.b/c", "reportingInstance": "i", "action": "a", "reason": "r", "type": "Normal", "regarding": {"kind": "Pod", "namespace": "{ns}", "name": "p"}}
+tell_of("new_events", "events.k8s.io/v1/events", NEW_EVENT, create=[*METADATA, {"metadata.name": "A_"}], states=[State(update=METADATA)])
+
+
+@scenario
+def reasons_of_policies(c: Client) -> None:
+    """The reason of a validation decides the code of the answer."""
+    policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
+    name, reasons = c.name("p"), ("Forbidden", "Unauthorized", "RequestEntityTooLarge", "Invalid")
+    validations = [{"expression": f"object.metadata.name != '{reason.lower()}'", "reason": reason} for reason in reasons]
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": c.ns}}
+    spec = {"matchConstraints": {"resourceRules": [rule], "namespaceSelector": selector}, "validations": [*validations, {"expression": "object.metadata.name != 'none'"}]}
+    c.post(f"{policies}ies", {"metadata": {"name": name}, "spec": spec}, silent=True)
+    c.post(f"{policies}ybindings", {"metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Deny"]}}, silent=True)
+    maps = f"/api/v1/namespaces/{c.ns}/configmaps"
+    until(lambda: c.post(maps, {"metadata": {"name": "none"}}, DRY, silent=True).status == 422, 10)
+    for reason in (*reasons, "none", "other"):
+        c.post(maps, {"metadata": {"name": reason.lower()}}, DRY)
+    for path in (f"{policies}ybindings", f"{policies}ies"):
+        c.delete(f"{path}/{name}", silent=True)
+
+
+@scenario
+def quotas_of_attribute_classes(c: Client) -> None:
+    """A quota with the scope VolumeAttributesClass counts the claims whose class it names."""
+    for operator, values in (("Exists", None), ("DoesNotExist", None), ("In", ["a"]), ("NotIn", ["a"])):
+        path = space(c, operator.lower())
+        scope = {"scopeName": "VolumeAttributesClass", "operator": operator, **({"values": values} if values else {})}
+        c.post(f"{path}/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": {"persistentvolumeclaims": "0"}, "scopeSelector": {"matchExpressions": [scope]}}})
+        c.patch(f"{path}/resourcequotas/q/status", {"status": {"hard": {"persistentvolumeclaims": "0"}, "used": {"persistentvolumeclaims": "0"}}}, MERGE, silent=True)
+        for name in (None, "a", "b"):
+            c.post(f"{path}/persistentvolumeclaims", {"metadata": {"name": "v"}, "spec": {**CLAIM["spec"], **({"volumeAttributesClassName": name} if name else {})}}, DRY)
+        c.delete(path, silent=True)
+    path = f"/api/v1/namespaces/{c.ns}"
+    c.post(f"{path}/resourcequotas", {"metadata": {"name": "s"}, "spec": {"hard": {"services": "1", "services.nodeports": "2", "services.loadbalancers": "0"}}}, silent=True)
+    c.patch(f"{path}/resourcequotas/s/status", {"status": {"hard": {"services": "1", "services.nodeports": "2", "services.loadbalancers": "0"}, "used": {"services": "0", "services.nodeports": "0", "services.loadbalancers": "0"}}}, MERGE, silent=True)
+    for spec in (
+        {"type": "LoadBalancer"}, {"type": "NodePort"}, {"type": "ClusterIP"}, {"type": "NodePort", "ports": [{"port": port, "name": f"p{port}"} for port in (1, 2, 3)]}, {"type": "NodePort", "ports": [{"port": port, "name": f"p{port}"} for port in (1, 2)]},
+        {"type": "LoadBalancer", "allocateLoadBalancerNodePorts": False},
+    ):
+        c.post(f"{path}/services", {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}], **spec}}, DRY)
+
+
+@scenario
+def resizes_on_nodes(c: Client) -> None:
+    """A pod on a node may ask for no more than the node has, and only of Linux."""
+    path = f"/api/v1/namespaces/{c.ns}/pods"
+    nodes: dict[str, dict[str, Any]] = {
+        "bare": {}, "empty": {"status": {"allocatable": {}}}, "small": {"status": {"allocatable": {"cpu": "2", "memory": "1Gi"}}}, "cpu": {"status": {"allocatable": {"cpu": "2"}}},
+        "windows": {"metadata": {"labels": {"kubernetes.io/os": "windows"}}, "status": {"allocatable": {"cpu": "8", "memory": "8Gi"}}}, "linux": {"metadata": {"labels": {"kubernetes.io/os": "linux"}}, "status": {"allocatable": {"cpu": "1999m", "memory": "8Gi"}}},
+    }
+    for suffix, node in nodes.items():
+        name = c.name(suffix)
+        c.post("/api/v1/nodes", {**node, "metadata": {"name": name, **node.get("metadata", {})}}, silent=True)
+        c.post(path, {"metadata": {"name": suffix}, "spec": {"nodeName": name, "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100m", "memory": "1Mi"}}}]}}, silent=True)
+        c.get(f"{path}/{suffix}", silent=True)
+    for suffix in nodes:
+        for requests in ({"cpu": "1"}, {"cpu": "2"}, {"cpu": "2001m"}, {"memory": "1Gi"}, {"memory": "2Gi"}, {"cpu": "3", "memory": "9Gi"}, {"cpu": "100m"}):
+            c.patch(f"{path}/{suffix}/resize", {"spec": {"containers": [{"name": "c", "resources": {"requests": requests}}]}}, STRATEGIC, DRY)
+    for suffix in nodes:
+        c.delete(f"{path}/{suffix}", {"gracePeriodSeconds": 0}, silent=True)
+        c.delete(f"/api/v1/nodes/{c.name(suffix)}", silent=True)
+
+BRANCHES: list[dict[str, Any]] = [
+    {"format": "date"}, {"format": "ipv4"}, {"minLength": 5}, {"maxLength": 1}, {"pattern": "^x"}, {"enum": ["x", 1, None]}, {"minimum": 5}, {"maximum": 1}, {"multipleOf": 3}, {"minItems": 5}, {"maxItems": 0}, {"uniqueItems": True},
+    {"required": ["z"]}, {"minProperties": 5}, {"maxProperties": 0}, {"properties": {"p": {"enum": [7]}}}, {"properties": {"p": {"minimum": 9}, "q": {"maxLength": 0}}}, {"items": {"enum": [7]}}, {"items": {"minimum": 9, "format": "int32"}}, {"additionalProperties": {"enum": [7]}},
+    {"allOf": [{"minimum": 5}, {"maximum": 4}]}, {"anyOf": [{"minimum": 5}, {"minLength": 5}]}, {"oneOf": [{"maximum": 100}, {"maximum": 200}]}, {"not": {"minLength": 0}}, {"not": {"required": ["p"]}},
+]
+VALUES: list[Any] = ["ab", "", 2, -1, 2.5, True, None, [1, 1], [], ["ab"], {"p": 1, "q": "ab"}, {}, {"p": "x"}]
+
+
+@scenario
+def best_matches(c: Client) -> None:
+    """Of branches that all refuse a value, the errors of the best match are told."""
+    chosen = [(one, other) for number, one in enumerate(BRANCHES) for other in BRANCHES[number + 1 :: 8]]
+    free = {"x-kubernetes-preserve-unknown-fields": True, "nullable": True}
+    some = {f"f{number}": {**free, ("anyOf", "oneOf")[number % 2]: [one, other]} for number, (one, other) in enumerate(chosen)}
+    body = definition(c, {"type": "object", "properties": some})
+    with served(c, body) as path:
+        for value, field in itertools.product(VALUES, some):
+            c.post(path, make(body, **{field: value}), DRY)

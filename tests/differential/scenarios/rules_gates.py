@@ -6,8 +6,11 @@ The server is started with the gates of `recordings.GATES`.
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Any
 
+from tests.differential.client import Client
+from tests.differential.registry import scenario
 from tests.differential.rule_tables import State, tell
 
 # fmt: off
@@ -54,3 +57,14 @@ tell_of("claims_of_nodes", "v1/pods", POD, states=[
         ],
     ),
 ])
+
+
+@scenario
+def initial_events_without_watch_lists(c: Client) -> None:
+    """Without WatchList a watch must not ask for the initial events; a list must not ever."""
+    path = f"/api/v1/namespaces/{c.ns}/configmaps"
+    for sent, match, more in itertools.product(("true", "false", None), ("NotOlderThan", "Exact", None), ({}, {"resourceVersion": "0"}, {"continue": "x"})):
+        query = {**({"sendInitialEvents": sent} if sent else {}), **({"resourceVersionMatch": match} if match else {}), **more}
+        c.get(path, query)
+        if sent or match:
+            c.get(path, {"watch": "true", "timeoutSeconds": "1", **query})

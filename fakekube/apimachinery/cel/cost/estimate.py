@@ -101,7 +101,7 @@ class _Estimator:
             known = self._costs[node] = _METHODS[type(node)](self, node)
         return known
 
-    # ------------------------------------------------------------ what is known of a node
+    # --- What is known of a node --------------------------------------------------------------------------------------
 
     def _local(self, node: Node) -> _Local | None:
         known = self._locals.get(node.name) if isinstance(node, Identifier) else None
@@ -157,7 +157,7 @@ class _Estimator:
         value = node.value if isinstance(node, Literal) else None
         return Operand(self._checked.types[node], kept, self._size(node), value)
 
-    # ------------------------------------------------------------ nodes
+    # --- Nodes --------------------------------------------------------------------------------------------------------
 
     def literal(self, node: Literal) -> Range:
         return FREE
@@ -202,7 +202,7 @@ class _Estimator:
             cost = cost.plus(self.cost(value))
         return cost
 
-    # ------------------------------------------------------------ calls
+    # --- Calls --------------------------------------------------------------------------------------------------------
 
     def call(self, node: Call) -> Range:
         if node.function == "dyn":
@@ -280,7 +280,7 @@ class _Estimator:
         if entries is not None:
             self._entries[node] = entries
 
-    # ------------------------------------------------------------ macros
+    # --- Macros -------------------------------------------------------------------------------------------------------
 
     def loop(self, node: Loop) -> Range:
         return self.cost(self._checked.expansions[node])

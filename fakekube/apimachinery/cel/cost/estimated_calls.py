@@ -136,7 +136,7 @@ def _same_size(call: EstimatedCall) -> CallEstimate:
     return CallEstimate(size.scale(TRAVERSAL_FACTOR), size)
 
 
-# ------------------------------------------------------------ texts
+# --- Texts ------------------------------------------------------------------------------------------------------------
 
 
 def _to_bytes(call: EstimatedCall) -> CallEstimate:
@@ -231,7 +231,7 @@ def _item_size(call: EstimatedCall) -> Range | None:
     return call.declared_size((*path, "@items")) if path else None
 
 
-# ------------------------------------------------------------ lists
+# --- Lists ------------------------------------------------------------------------------------------------------------
 
 
 def _list_walk(call: EstimatedCall) -> CallEstimate:
@@ -286,7 +286,7 @@ def _set_relation(factor: int) -> Rule:
     return rule
 
 
-# ------------------------------------------------------------ addresses, formats, the rest
+# --- Addresses, formats, the rest -------------------------------------------------------------------------------------
 
 #: Bytes of an address.
 _ADDRESS: Final = Range(4, 16)

@@ -114,7 +114,7 @@ def _join(arguments: Sequence[Any]) -> int:
     return _scale(size, 2 * TRAVERSAL_FACTOR)
 
 
-# ------------------------------------------------------------ lists
+# --- Lists ------------------------------------------------------------------------------------------------------------
 
 
 def _new_list(size: int, factor: float = 1) -> int:
@@ -135,7 +135,7 @@ def _set_relation(factor: int) -> Rule:
     return lambda arguments: 1 + len(arguments[0]) * len(arguments[1]) * factor
 
 
-# ------------------------------------------------------------ addresses, formats, authorisation
+# --- Addresses, formats, authorisation --------------------------------------------------------------------------------
 
 
 def _containment(base: Callable[[int], int]) -> dict[str, Rule]:

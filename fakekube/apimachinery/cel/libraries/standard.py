@@ -136,7 +136,7 @@ def _bytes_to_string(data: bytes) -> str:
         raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
 
 
-# ------------------------------------------------------------ times
+# --- Times ------------------------------------------------------------------------------------------------------------
 
 
 def _offset(name: str) -> timedelta:

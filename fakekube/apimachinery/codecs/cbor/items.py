@@ -65,7 +65,7 @@ def head(major: int, argument: int) -> bytes:
     return struct.pack(">BQ", first | 27, argument)
 
 
-# ---------------------------------------------------------------- messages
+# --- Messages ---------------------------------------------------------------------------------------------------------
 
 
 def not_accepted(kind: str, what: str) -> str:
@@ -84,7 +84,7 @@ def wrong_content(tag: int, first: int) -> str:
     return f"cbor: tag number {tag} must be followed by {expected}, got {MAJOR_NAMES[major]}"
 
 
-# ---------------------------------------------------------------- well-formedness
+# --- Well-formedness --------------------------------------------------------------------------------------------------
 
 
 def skip(body: bytes, at: int) -> int:

@@ -44,7 +44,7 @@ def decode(type_: Type, content: bytes) -> dict[str, Any]:
     return read_struct(type_, content)
 
 
-# ---------------------------------------------------------------- the envelope
+# --- The envelope -----------------------------------------------------------------------------------------------------
 
 
 def _delimit(number: int, data: bytes) -> bytes:

@@ -232,7 +232,7 @@ def _zero_of(type_: Type) -> Callable[[], Any]:
     return made.get(type_.shape, str if type_.shape in (Shape.STRING, Shape.BYTES) else lambda: None)
 
 
-# ---------------------------------------------------------------- values
+# --- Values -----------------------------------------------------------------------------------------------------------
 
 
 def _value(type_: Type) -> tuple[int, Read]:

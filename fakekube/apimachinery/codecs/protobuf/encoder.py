@@ -103,7 +103,7 @@ def _delimit(data: bytes) -> bytes:
     return (_LENGTHS[length] if length < 0x400 else encode_varint(length)) + data
 
 
-# ---------------------------------------------------------------- structs
+# --- Structs ----------------------------------------------------------------------------------------------------------
 
 Steps = tuple[list[tuple[str, Write]], bytes]
 """The present members: name ("" for the object itself) and encoder of each, and the bytes that follow."""
@@ -159,7 +159,7 @@ def _message(tag: bytes, content: Write) -> Write:
     return write
 
 
-# ---------------------------------------------------------------- fields
+# --- Fields -----------------------------------------------------------------------------------------------------------
 
 #: Structs that are equal in many objects: those of replicas, and of an object whose metadata changes.
 _OFTEN_EQUAL: Final = frozenset({"spec", "status", "template"})
@@ -254,7 +254,7 @@ _ZEROS: Final = {
     Shape.ANY: b"\0",
 }
 
-# ---------------------------------------------------------------- values
+# --- Values -----------------------------------------------------------------------------------------------------------
 
 
 def _text(value: str) -> bytes:

@@ -69,7 +69,7 @@ def _finish(parts: list[str]) -> str:
     return "".join(parts).replace(_ENDED + "\n", "")
 
 
-# ---------------------------------------------------------------- blocks
+# --- Blocks -----------------------------------------------------------------------------------------------------------
 
 
 def _mapping(value: dict[str, Any], indent: int, first: str, parts: list[str]) -> None:
@@ -123,7 +123,7 @@ def _line(indent: int) -> str:
     return "\n" + " " * indent
 
 
-# ---------------------------------------------------------------- scalars
+# --- Scalars ----------------------------------------------------------------------------------------------------------
 
 
 class _Style(Enum):
@@ -295,7 +295,7 @@ def _escape(found: re.Match[str]) -> str:
     return f"\\x{code:02X}" if code <= 0xFF else f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
 
 
-# ---------------------------------------------------------------- the order of keys
+# --- The order of keys ------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1024)

@@ -237,7 +237,7 @@ def as_json(value: Any) -> Any:
     return json_number(value) if type(value) is float else value
 
 
-# ---------------------------------------------------------------- from events to nodes
+# --- From events to nodes ---------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True, eq=False)
@@ -361,7 +361,7 @@ def _syntax_error(error: YAMLError) -> DecodeError:
     return DecodeError(f"yaml: {where}{error.problem or 'unknown problem parsing YAML content'}")
 
 
-# ---------------------------------------------------------------- from nodes to values
+# --- From nodes to values ---------------------------------------------------------------------------------------------
 
 #: The number of values before the alias check begins, and the share that aliases may produce, by the total number.
 _FEW: Final = 400_000
@@ -459,7 +459,7 @@ def _binary(text: str) -> str:
         raise DecodeError("yaml: !!binary value contains invalid base64 data") from None
 
 
-# ---------------------------------------------------------------- from values to JSON
+# --- From values to JSON ----------------------------------------------------------------------------------------------
 
 
 def _jsonable(value: Any) -> Any:

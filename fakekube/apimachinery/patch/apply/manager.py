@@ -161,7 +161,7 @@ class FieldManager:
         self._applied: BoundedCache[bytes | None, FieldSet] = BoundedCache(_MAX_APPLIED)
         """The field sets of valid configurations, by their text."""
 
-    # ------------------------------------------------------------ update
+    # --- Update -------------------------------------------------------------------------------------------------------
 
     def update(self, live: Object | None, new: Object, manager: str, now: datetime, spec_text: bytes | None = None) -> None:
         """Sets the managedFields of a changed object.
@@ -269,7 +269,7 @@ class FieldManager:
             owners[maker] = Owned(fields, self._api_version)
         return Change({owner: owned.with_fields(managed_fields.intern(owned.fields)) for owner, owned in owners.items()}, maker)
 
-    # ------------------------------------------------------------ apply
+    # --- Apply --------------------------------------------------------------------------------------------------------
 
     def apply(self, live: Object | None, applied: Any, manager: str, force: bool, now: datetime) -> Object:
         """Applies a configuration. Returns the object before defaulting.
@@ -402,7 +402,7 @@ class FieldManager:
         reason = f"request to convert CR to an invalid group/version: {self._api_version}"
         return uninterpreted_error(f"{problem} to proper version: {reason}")
 
-    # ------------------------------------------------------------ helpers
+    # --- Helpers ------------------------------------------------------------------------------------------------------
 
     def _as_typed(self, value: Any) -> Typed:
         return Typed(value, self._api_version, self._atom)

@@ -399,7 +399,5 @@ def _overlaps(files: Iterable[_File], before: Sequence[_File] = ()) -> list[str]
 
 
 def _overlap(one: _File, other: _File) -> bool:
-    if not one.path or not other.path:
-        return False
     first, second = f"{one.path}/", f"{other.path}/"
     return first.startswith(second) or second.startswith(first)

@@ -109,7 +109,7 @@ _PATCHERS: Final[Mapping[str, tuple[str, Callable[[VersionedAttributes, Any], Ob
 """patchType → the field with the expression, and what is done with its value."""
 
 
-# ------------------------------------------------------------ JSON patches
+# --- JSON patches -----------------------------------------------------------------------------------------------------
 
 
 def _operation(patch: JSONPatch) -> json_patch.Operation:
@@ -167,7 +167,7 @@ def _claimed_type(versioned: VersionedAttributes, patched: Object) -> Type:
     return found
 
 
-# ------------------------------------------------------------ types
+# --- Types ------------------------------------------------------------------------------------------------------------
 
 
 def _type(versioned: VersionedAttributes) -> Type:

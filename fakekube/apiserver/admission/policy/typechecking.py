@@ -67,7 +67,7 @@ def _expression_errors(kind: str, environment: Environment, source: str) -> str:
     return ""
 
 
-# ------------------------------------------------------------ which kinds
+# --- Which kinds ------------------------------------------------------------------------------------------------------
 
 
 def _matched_kinds(spec: Object, served: Iterable[Resource]) -> list[Resource]:
@@ -99,7 +99,7 @@ def _named_resources(rule: Mapping[str, Any], served: Iterable[Resource]) -> Ite
                 )
 
 
-# ------------------------------------------------------------ their types
+# --- Their types ------------------------------------------------------------------------------------------------------
 
 
 def _environment(spec: Object, resource: Resource, served: Iterable[Resource]) -> Environment:

@@ -134,7 +134,7 @@ def _name_of_patch(scope: Scope) -> str:
     return "patch" if scope.resource.emulation.minor >= _VALIDATED_AT_ONCE_SINCE else "YAML"
 
 
-# ---------------------------------------------------------------- patches of the JSON text
+# --- Patches of the JSON text -----------------------------------------------------------------------------------------
 
 
 def _read_json_patch(scope: Scope, body: _Body, options: WriteOptions) -> Change:
@@ -183,7 +183,7 @@ def _json_patch(
         patched = edit(present)
         try:
             obj, unknown = bodies.decode_patched(scope, patched, live, wants_strict=strict)
-            _report_strict_errors(scope, [*findings, *unknown] if strict else [], options)
+            bodies.report_strict_errors(scope, [*findings, *unknown], options.field_validation)
         except bodies.Problem as problem:
             raise refusal(present, patched, problem.message) from None
         try:
@@ -221,7 +221,7 @@ def _read_strategic(scope: Scope, body: _Body, options: WriteOptions) -> Change:
     return change
 
 
-# ---------------------------------------------------------------- apply
+# --- Apply ------------------------------------------------------------------------------------------------------------
 
 #: Matches numbers, in any base, that may not fit into an int64.
 _LARGE_NUMBER = re.compile(rb"[0-9A-Fa-f_]{16}").search
@@ -273,7 +273,7 @@ def _apply(scope: Scope, value: Any, problems: Sequence[str], options: WriteOpti
     return change
 
 
-# ---------------------------------------------------------------- shared steps
+# --- Shared steps -----------------------------------------------------------------------------------------------------
 
 
 def _parse(body: _Body, problem: str, *, untyped: bool = False) -> tuple[Any, list[str]]:
@@ -329,15 +329,6 @@ def _without_kind(obj: Object) -> Object:
     obj.pop("kind", None)
     obj.pop("apiVersion", None)
     return obj
-
-
-def _report_strict_errors(scope: Scope, findings: Sequence[str], options: WriteOptions) -> None:
-    """Reports strict decoding errors. Raises Problem if fieldValidation is Strict."""
-    if not findings:
-        return
-    if options.field_validation == "Strict":
-        raise bodies.Problem(strict_decoding_error(findings))
-    scope.request.warnings.extend(findings)
 
 
 def _finish(scope: Scope, live: Object, obj: Object, options: WriteOptions) -> Object:

@@ -91,7 +91,7 @@ HANDLERS: Final[Mapping[str, Callable[[Scope, Object], Response]]] = {
 }
 
 
-# ---------------------------------------------------------------- the checks of all three
+# --- The checks of all three ------------------------------------------------------------------------------------------
 
 
 def _require_create(scope: Scope) -> None:
@@ -126,7 +126,7 @@ def _dial_kubelet(request: Request, info: ConnectionInfo) -> Kubelet:
 
 def _forwarded_headers(request: Request) -> dict[str, str]:
     """Returns the headers of an upgrade as the kubelet gets them: names in lower case."""
-    from fakekube.apiserver.aggregator.backends import request_headers
+    from fakekube.apiserver.aggregator.headers import request_headers
 
     found = {name.lower(): value for name, value in request_headers(request.headers, upgrade=True)}
     if "content-length" in request.headers:
@@ -157,7 +157,7 @@ def _refuse_protocol() -> NoReturn:
     raise websocket.Refused("403 Forbidden", field="Connection: close\r\n") from None
 
 
-# ---------------------------------------------------------------- exec, attach
+# --- exec, attach -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True, frozen=True)
@@ -253,7 +253,7 @@ def _translate(request: Request, info: ConnectionInfo, command: _Command, clock:
     return Response(101, headers, WebSocketCommand(V5_CHANNEL, streams, action, clock))
 
 
-# ---------------------------------------------------------------- portforward
+# --- portforward ------------------------------------------------------------------------------------------------------
 
 
 def _forward_ports(scope: Scope, kubelet: Kubelet, pod: Object, ports: Sequence[int], *, tunnels: bool) -> Response:

@@ -47,7 +47,7 @@ def _add_text(published: Mapping[str, Any], schema: Json) -> Json:
     return {"description": text, **schema} if text else dict(schema)
 
 
-# ---------------------------------------------------------------- operations
+# --- Operations -------------------------------------------------------------------------------------------------------
 
 
 def operations_described(version: str, paths: Paths) -> Paths:
@@ -291,7 +291,7 @@ def discovery_operation(group: str, version: str, go_type: str, what: str) -> Op
     )
 
 
-# ---------------------------------------------------------------- the paths of a resource
+# --- The paths of a resource ------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True, frozen=True)

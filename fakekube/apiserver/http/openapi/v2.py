@@ -77,7 +77,7 @@ def everywhere_in(group_versions: Iterable[str]) -> list[tuple[str, str]]:
     return sorted((group, version) for group, _, version in (name.rpartition("/") for name in group_versions))
 
 
-# ---------------------------------------------------------------- paths
+# --- Paths ------------------------------------------------------------------------------------------------------------
 
 
 def _path(operations: Sequence[Operation], parameters: _Parameters) -> Json:
@@ -181,7 +181,7 @@ def _hash(content: bytes) -> str:
     return urlsafe_b64encode(value.to_bytes(8)[:6]).decode()
 
 
-# ---------------------------------------------------------------- schemas
+# --- Schemas ----------------------------------------------------------------------------------------------------------
 
 #: The keywords that v2 does not have.
 _UNSUPPORTED: Final = ("default", "nullable", "anyOf", "oneOf", "not")

@@ -145,7 +145,7 @@ def _take_away(scope: Scope, key: str, record: Record[Document], stored: Object)
     return Removed(document, deleted=True, returns_object=scope.resource.strategy.delete_returns_object)
 
 
-# ---------------------------------------------------------------- the decision
+# --- The decision -----------------------------------------------------------------------------------------------------
 
 
 def _plan(scope: Scope, old: Object, options: DeleteOptions) -> Plan:

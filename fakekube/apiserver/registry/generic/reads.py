@@ -150,7 +150,7 @@ class View:
     limit: int = 0
 
 
-# ---------------------------------------------------------------- single objects
+# --- Single objects ---------------------------------------------------------------------------------------------------
 
 
 def get(scope: Scope, resource_version: str) -> Record[Document]:
@@ -207,7 +207,7 @@ def wait_for_revision(scope: Scope, wanted: int, *, cached: bool) -> None:
         raise status.too_large_resource_version(wanted, store.revision)
 
 
-# ---------------------------------------------------------------- collections
+# --- Collections ------------------------------------------------------------------------------------------------------
 
 
 _FUTURE_REVISIONS_REFUSED_SINCE: Final = 34

@@ -165,7 +165,7 @@ def same_object(new: Object, stored: Document) -> bool:
     return candidate == old and Document(candidate).json == stored.json  # 1, 1.0 and True are equal in Python
 
 
-# ---------------------------------------------------------------- create
+# --- Create -----------------------------------------------------------------------------------------------------------
 
 
 def create(scope: Scope, obj: Object, check: Check) -> Written:
@@ -279,7 +279,7 @@ def _make_already_exists(scope: Scope, key: str, name: str, obj: Object) -> Stat
     return error
 
 
-# ---------------------------------------------------------------- update
+# --- Update -----------------------------------------------------------------------------------------------------------
 
 
 #: The first minor that looks whether there is an object before it looks at the uid in a PUT (ignoreNotFound of Store.Update).
@@ -471,7 +471,7 @@ def _keep_times(new: Object, stored: Document) -> Object:
     return same if same_object(same, stored) else new
 
 
-# ---------------------------------------------------------------- pieces
+# --- Pieces -----------------------------------------------------------------------------------------------------------
 
 
 def _revision_of(scope: Scope, metadata: Object) -> int:

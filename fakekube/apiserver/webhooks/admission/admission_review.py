@@ -56,7 +56,7 @@ class Response:
     warnings: Sequence[str]
 
 
-# ---------------------------------------------------------------- the request
+# --- The request ------------------------------------------------------------------------------------------------------
 
 
 def review_of(versioned: VersionedAttributes, match: Match, version: str, uid: str) -> Object:
@@ -97,7 +97,7 @@ def _user(attributes: Attributes) -> Object:
     return user
 
 
-# ---------------------------------------------------------------- the response
+# --- The response -----------------------------------------------------------------------------------------------------
 
 
 def response_in(review: Object, version: str, uid: str, *, mutating: bool) -> Response:

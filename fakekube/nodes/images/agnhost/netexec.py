@@ -54,7 +54,7 @@ class _NetExec:
         self.is_ready = False
         self.is_stopping = False
 
-    # ------------------------------------------------------------ HTTP
+    # --- HTTP ---------------------------------------------------------------------------------------------------------
 
     def begin_to_stop(self) -> None:
         """Makes the server say that it is not healthy any more."""
@@ -153,7 +153,7 @@ class _NetExec:
                 return Answer(as_json({"output": name}), 201)
         return Answer(as_json({"error": "Unable to upload file."}))
 
-    # ------------------------------------------------------------ dialling
+    # --- Dialling -----------------------------------------------------------------------------------------------------
 
     def _dial(self, request: Request) -> Answer:
         query = request.query
@@ -179,7 +179,7 @@ class _NetExec:
         output = {"errors": errors} if errors else {}
         return Answer(as_json({**output, "responses": responses} if responses else output))
 
-    # ------------------------------------------------------------ UDP
+    # --- UDP ----------------------------------------------------------------------------------------------------------
 
     def receive(self, data: bytes, peer: Peer) -> bytes | None:
         """Answers a datagram."""

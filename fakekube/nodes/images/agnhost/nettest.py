@@ -81,7 +81,7 @@ class _State:
     def _log_line(self, text: str) -> None:
         self._lines = [*self._lines, text][-_KEPT_LINES:]
 
-    # ------------------------------------------------------------ the program
+    # --- The program --------------------------------------------------------------------------------------------------
 
     async def contact_others(self) -> int:
         """Waits for the endpoints of all peers, and contacts each of them in rounds (contactOthers). Returns 0."""

@@ -164,7 +164,7 @@ async def _serve(program: Program, given: Mapping[str, str], handle: Callable[[R
         return await wait(program)
 
 
-# ---------------------------------------------------------------- conversion
+# --- Conversion -------------------------------------------------------------------------------------------------------
 
 
 class _NotConvertedError(Exception):

@@ -119,7 +119,7 @@ class _Parser:
         while self._is(*kinds):
             pass
 
-    # ------------------------------------------------------------ statements
+    # --- Statements ---------------------------------------------------------------------------------------------------
 
     def rules(self) -> list[tuple[str, Evaluate | None, Execute | None]]:
         """Returns the rules: BEGIN, END or "", the pattern and the action."""
@@ -350,7 +350,7 @@ class _Parser:
             found.append(self._expression())
         return found
 
-    # ------------------------------------------------------------ expressions
+    # --- Expressions --------------------------------------------------------------------------------------------------
 
     def _expression(self) -> Evaluate:
         self._depth += 1

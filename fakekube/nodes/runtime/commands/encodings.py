@@ -16,7 +16,7 @@ from typing import Final
 from fakekube.nodes.runtime.program import Command, Program, Usage, option_pairs, options, size
 from fakekube.nodes.runtime.scheduling import check_memory
 
-# ---------------------------------------------------------------- base64 and checksums
+# --- base64 and checksums ---------------------------------------------------------------------------------------------
 
 _NOT_BASE64: Final = re.compile(rb"[^A-Za-z0-9+/=\s]")
 
@@ -83,7 +83,7 @@ async def _has_digest(program: Program, path: str, digest: str) -> bool:
     return False
 
 
-# ---------------------------------------------------------------- od and hexdump
+# --- od and hexdump ---------------------------------------------------------------------------------------------------
 
 _C_ESCAPES: Final = {0: "\\0", 7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r"}
 _ASCII_NAMES: Final = (

@@ -125,7 +125,7 @@ async def _look_at(search: _Search, expression: _Expression, visit: _Visit) -> S
     return [visit._replace(is_left=True), *entries] if comes_later else entries
 
 
-# ---------------------------------------------------------------- the expression
+# --- The expression ---------------------------------------------------------------------------------------------------
 
 
 class _Parser:
@@ -185,7 +185,7 @@ class _Parser:
             raise Usage(f"{word} requires an argument")
         return self._words.pop()
 
-    # ------------------------------------------------------------ actions and options
+    # --- Actions and options ------------------------------------------------------------------------------------------
 
     def _print(self, end: str) -> _Expression:
         async def act(found: _Found) -> bool:
@@ -323,7 +323,7 @@ def _evaluate_negated(inner: _Expression) -> _Expression:
     return evaluate
 
 
-# ---------------------------------------------------------------- tests
+# --- Tests ------------------------------------------------------------------------------------------------------------
 
 _KINDS: Final[Mapping[str, type[Node]]] = {"f": File, "d": Directory, "l": Symlink, "c": Device, "b": BlockDevice, "s": Socket}
 #: The bytes of the units of -size.

@@ -325,7 +325,7 @@ async def _substring(part: Parameter, value: str, scope: Scope) -> str:
     return value[start : start + length] if length >= 0 else value[start:length]
 
 
-# ---------------------------------------------------------------- fields and path names
+# --- Fields and path names --------------------------------------------------------------------------------------------
 
 
 def _split(pieces: list[_Piece], scope: Scope) -> list[list[_Piece]]:

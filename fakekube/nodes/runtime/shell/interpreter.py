@@ -55,7 +55,7 @@ class Shell(ShellState):
         self.status = await inner.run_to_exit(script)
         return bytes(capture.data).decode("utf-8", "surrogateescape").rstrip("\n").replace("\0", "")
 
-    # ------------------------------------------------------------ whole programs
+    # --- Whole programs -----------------------------------------------------------------------------------------------
 
     async def run_text(self, source: str) -> int:
         """Runs a program to its end and returns its exit code."""
@@ -192,7 +192,7 @@ class Shell(ShellState):
         finally:
             _close(shell.descriptors)
 
-    # ------------------------------------------------------------ commands
+    # --- Commands -----------------------------------------------------------------------------------------------------
 
     async def _command(self, command: Command) -> int:
         await checkpoint()
@@ -400,7 +400,7 @@ class Shell(ShellState):
             self.arguments, self.descriptors = arguments, before
             self._restore_variables({**replaced, **hidden})
 
-    # ------------------------------------------------------------ redirections
+    # --- Redirections -------------------------------------------------------------------------------------------------
 
     async def _redirect(self, redirects: Sequence[Redirect], descriptors: dict[int, Descriptor]) -> list[Descriptor] | None:
         """Applies redirections to descriptors. Returns the opened ones; None, after an error message, if one cannot be opened."""

@@ -288,7 +288,7 @@ class _Parser(WordParser):
             raise self.syntax_error()
         return script
 
-    # ------------------------------------------------------------ tokens
+    # --- Tokens -------------------------------------------------------------------------------------------------------
 
     def _peek_operator(self) -> str:
         """Returns the next operator; "" if there is none."""
@@ -340,7 +340,7 @@ class _Parser(WordParser):
         shown = "newline" if found == "\n" else f'"{found}"'
         return ShellSyntaxError(f"unexpected {shown}")
 
-    # ------------------------------------------------------------ lists
+    # --- Lists --------------------------------------------------------------------------------------------------------
 
     def parse_script(self, ends: frozenset[str]) -> Script:
         """Parses lists up to one of these reserved words, a closing operator, or the end of the text."""
@@ -383,7 +383,7 @@ class _Parser(WordParser):
             commands.append(self._parse_command())
         return Pipeline(tuple(commands), negated)
 
-    # ------------------------------------------------------------ commands
+    # --- Commands -----------------------------------------------------------------------------------------------------
 
     def _parse_command(self) -> Command:
         compound: dict[str, Callable[[], Command]] = {
@@ -512,7 +512,7 @@ class _Parser(WordParser):
             raise self.syntax_error()
         return _with_redirects(Simple(tuple(assignments), tuple(words)), redirects)
 
-    # ------------------------------------------------------------ redirections
+    # --- Redirections -------------------------------------------------------------------------------------------------
 
     def _parse_redirect(self, into: list[Redirect]) -> bool:
         """Reads a redirection, if one comes next."""

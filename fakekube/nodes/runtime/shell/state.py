@@ -92,7 +92,7 @@ class ShellState(ABC):
         made.variables["PWD"] = program.cwd
         return made
 
-    # ------------------------------------------------------------ expansion.Scope
+    # --- expansion.Scope ----------------------------------------------------------------------------------------------
 
     @property
     def files(self) -> FileSystem:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fakekube.apiserver.aggregator.backends import (
+from fakekube.apiserver.aggregator.headers import (
     encoded_path,
     encoded_query,
     forwarded_uri,

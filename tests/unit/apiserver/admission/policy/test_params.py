@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fakekube.apis.rest.resource import Resource
-from fakekube.apiserver.admission.policy.source import ParamsError, collect_params, param_resource
+from fakekube.apiserver.admission.policy.dispatch import ParamsError, collect_params, param_resource
 from fakekube.apiserver.registry import builtin
 
 RESOURCES = {resource.plural: resource for resource in builtin.resources() if not resource.group}

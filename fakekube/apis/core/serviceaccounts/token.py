@@ -1,7 +1,8 @@
-"""serviceaccounts, the identities of pods, and their subresource token: a POST creates a token.
+"""The subresource token of service accounts: a POST creates a token, with claims about the account and the object it is bound to.
 
-Specified by: pkg/registry/core/serviceaccount; ValidateServiceAccount… of pkg/apis/core/validation;
-pkg/registry/core/serviceaccount/storage/token.go; pkg/serviceaccount/claims.go.
+`apiserver.auth.service_accounts` signs the claims, and authenticates with tokens.
+
+Specified by: pkg/registry/core/serviceaccount/storage/token.go; pkg/serviceaccount/claims.go; ValidateTokenRequest.
 """
 
 from __future__ import annotations
@@ -13,45 +14,14 @@ from typing import Any
 
 from fakekube.apimachinery.errors import FieldError, status
 from fakekube.apimachinery.errors.field import invalid, not_supported
-from fakekube.apis.rest.strategy import Strategy, WriteContext, check_key_name
+from fakekube.apis.rest.strategy import WriteContext, check_key_name
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import token_seconds
-from fakekube.apis.well_known import ENFORCE_MOUNTABLE_SECRETS_ANNOTATION, service_account_groups, service_account_username
+from fakekube.apis.well_known import service_account_groups, service_account_username
 from fakekube.base.chance import random_uuid
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.timestamps import print_time
 from fakekube.base.objects import Object
-
-_MOUNTABLE_SECRETS_TEXT = (
-    f"metadata.annotations[{ENFORCE_MOUNTABLE_SECRETS_ANNOTATION}]: deprecated in v1.32+; "
-    "prefer separate namespaces to isolate access to mounted secrets"
-)
-
-
-class ServiceAccountStrategy(Strategy):
-    """The strategy of serviceaccounts."""
-
-    delete_returns_object = True
-    checks_metadata_again = True
-
-    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
-        _keep_names(obj)
-
-    def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        _keep_names(obj)
-
-    def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
-        annotations, before = ((o or {}).get("metadata", {}).get("annotations") or () for o in (obj, old))
-        new = ENFORCE_MOUNTABLE_SECRETS_ANNOTATION in annotations and ENFORCE_MOUNTABLE_SECRETS_ANNOTATION not in before
-        return [_MOUNTABLE_SECRETS_TEXT] if new else []
-
-
-def _keep_names(obj: Object) -> None:
-    """Drops all fields but the name of references to secrets."""
-    secrets = obj.get("secrets")
-    if secrets:
-        obj["secrets"] = [{"name": secret["name"]} if secret.get("name") else {} for secret in secrets]
-
 
 GROUP, KIND = "authentication.k8s.io", "TokenRequest"
 
