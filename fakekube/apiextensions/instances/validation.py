@@ -36,7 +36,7 @@ from fakekube.apimachinery.schema.paths import Schema
 from fakekube.apimachinery.schema.trees import in_order
 from fakekube.apis.validation.rules import from_minor
 from fakekube.base.caches import BoundedCache
-from fakekube.base.golang.strconv import go_integer, go_quote, plain
+from fakekube.base.golang.strconv import INT32, INT64, go_integer, go_quote, plain
 
 #: Marks the absence of an old value.
 NONE_BEFORE: Final = object()
@@ -47,14 +47,14 @@ def value_errors(schema: Schema, value: Any, path: str = "", before: Any = NONE_
 
     Parts that are equal in `before`, the old value, are not validated again (KEP-4008, ratcheting).
     """
-    told: list[FieldError] = []
+    result: list[FieldError] = []
     alike: dict[tuple[object, ...], list[FieldError]] = {}  # their values cannot be hashed; there may be very many errors
     for error in _errors(schema, value, path, before):
         known = alike.setdefault((error.path, error.type, error.detail), [])
         if error not in known:
             known.append(error)
-            told.append(error)
-    return told
+            result.append(error)
+    return result
 
 
 def _errors(schema: Schema, value: Any, path: str, before: Any) -> list[FieldError]:
@@ -170,7 +170,7 @@ class AllowedValues:
         return any(becomes(value, item) for item in self.values)
 
     @cached_property
-    def told(self) -> str:
+    def detail(self) -> str:
         """The detail of errors."""
         texts = [item if isinstance(item, str) else json.dumps(item).decode() for item in self.values]
         return field.not_supported("", "", texts, plain=True).detail
@@ -185,21 +185,21 @@ def allowed_values(values: Sequence[Any]) -> AllowedValues:
     found = _known_enums.get(id(values))
     if found is None or found.values is not values:
         found = AllowedValues(values)
-        if len(values) >= _MANY:
-            _known_enums.add(id(values), found, size=len(values) * _BYTES_EACH)
+        if len(values) >= _MIN_CACHED_VALUES:
+            _known_enums.add(id(values), found, size=len(values) * _BYTES_PER_VALUE)
     return found
 
 
-_MANY: Final = 16
+_MIN_CACHED_VALUES: Final = 16
 """The number of values from which on they are kept."""
-_BYTES_EACH: Final = 200
+_BYTES_PER_VALUE: Final = 200
 
 
 def _enum_errors(schema: Schema, value: Any, path: str) -> list[FieldError]:
     values = schema.get("enum")
     if not values or value in (allowed := allowed_values(values)):
         return []
-    return [FieldError(FieldErrorType.NOT_SUPPORTED, path, value, allowed.told, plain=True)]
+    return [FieldError(FieldErrorType.NOT_SUPPORTED, path, value, allowed.detail, plain=True)]
 
 
 def becomes(value: Any, item: Any) -> bool:
@@ -250,7 +250,7 @@ def _child_path(path: str, name: str) -> str:
 
 def list_errors(type_: Type, value: Any, path: str = "") -> list[FieldError]:
     """Returns errors for duplicate items of sets, and duplicate keys of maps."""
-    if not holds(type_, _is_list_of_ones):
+    if not holds(type_, _has_unique_items):
         return []
     if isinstance(value, dict):
         if type_.shape is Shape.MAP and type_.items is not None:
@@ -266,7 +266,7 @@ def list_errors(type_: Type, value: Any, path: str = "") -> list[FieldError]:
     return []
 
 
-def _is_list_of_ones(type_: Type) -> bool:
+def _has_unique_items(type_: Type) -> bool:
     """Reports whether the items of a list must be unique."""
     return type_.shape is Shape.LIST and type_.list_type is not ListType.ATOMIC
 
@@ -396,7 +396,7 @@ def _misfit(path: str, wanted: str, found: str) -> FieldError:
     return field.type_invalid(path, found, f'{path} in body must be of type {wanted}: "{found}"')
 
 
-_INTEGERS = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
+_INTEGERS = {"int32": INT32, "int64": INT64}
 
 #: The number of the first minor that validates the range of a number's type and format.
 _RANGES_SINCE = 36
@@ -516,20 +516,20 @@ def _count(schema: Schema, value: Any, is_valid: IsValid) -> int:
     for name in ("anyOf", "oneOf"):
         branches = schema.get(name)
         if branches:
-            count += _of_branches(branches, value, is_valid, one=name == "oneOf")
+            count += _count_branches(branches, value, is_valid, one=name == "oneOf")
     if isinstance(value, str):
         count += 2 if schema.get("format") else 1
     elif isinstance(value, list):
         items = schema.get("items")
         count += 2 + (sum(_count(items, item, is_valid) for item in value) if items else 0)
     elif isinstance(value, dict):
-        count += 1 + _of_members(schema, value, is_valid)
+        count += 1 + _count_members(schema, value, is_valid)
     elif not isinstance(value, bool):
         count += 2
     return count
 
 
-def _of_branches(branches: Sequence[Schema], value: Any, is_valid: IsValid, *, one: bool) -> int:
+def _count_branches(branches: Sequence[Schema], value: Any, is_valid: IsValid, *, one: bool) -> int:
     """Returns the count of the first valid branch, or else of the best match; 0 if too many are valid."""
     valid = [branch for branch in branches if is_valid(branch, value)]
     if one and len(valid) > 1:
@@ -537,7 +537,7 @@ def _of_branches(branches: Sequence[Schema], value: Any, is_valid: IsValid, *, o
     return _count(valid[0] if valid else branches[_best_match(branches, value, is_valid)], value, is_valid)
 
 
-def _of_members(schema: Schema, value: Mapping[str, Any], is_valid: IsValid) -> int:
+def _count_members(schema: Schema, value: Mapping[str, Any], is_valid: IsValid) -> int:
     properties, values = schema.get("properties") or {}, schema.get("additionalProperties")
     schemas = ((properties.get(name, values), item) for name, item in value.items())
     return sum(_count(schema_of, item, is_valid) for schema_of, item in schemas if isinstance(schema_of, Mapping))

@@ -25,6 +25,7 @@ import orjson
 from fakekube.apimachinery.codecs import DecodeError, EncodeError
 from fakekube.base.golang.json_reader import JSONSyntaxError, Overflow, Reader, utf8
 from fakekube.base.golang.json_writer import RawObject, plain_form, write_json
+from fakekube.base.golang.strconv import INT64, unmarshal_error
 
 __all__ = [
     "Overflow",
@@ -41,7 +42,6 @@ __all__ = [
     "utf8",
 ]
 
-_INT64 = range(-(2**63), 2**63)
 _EXACT = 2.0**63
 
 
@@ -190,11 +190,10 @@ def to_untyped(value: Any) -> Any:
             kind = type(item)
             if kind is dict or kind is list:
                 todo.append(item)
-            elif kind is int and item not in _INT64:
+            elif kind is int and item not in INT64:
                 container[key] = float(item)
             elif kind is Overflow:
-                what = f"number {item.literal} into Go value of type float64"
-                raise DecodeError(f"json: cannot unmarshal {what}")
+                raise DecodeError(unmarshal_error(f"number {item.literal}", "float64"))
     return root[0]
 
 

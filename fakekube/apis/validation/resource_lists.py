@@ -21,9 +21,9 @@ from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import NOT_NEGATIVE, POSITIVE, invalid_each
 from fakekube.apis.validation.rules import from_minor
 from fakekube.base.caches import cache_by_text
-from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.strconv import MAX_INT64, go_quote
 
-MAX_MILLI_VALUE: Final = (2**63 - 1) // 1000
+MAX_MILLI_VALUE: Final = MAX_INT64 // 1000
 
 ResourceList = Mapping[str, str]
 ResourceNameCheck = Callable[[str, str], list[FieldError]]

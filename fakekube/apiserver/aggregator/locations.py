@@ -51,8 +51,11 @@ class Locations:
     """Resolves the servers of the APIServices of one cluster."""
 
     def __init__(self, services: ClusterAccess, resolver: ServiceResolver, certificate: str = "") -> None:
-        """Args: services: the access to Services. resolver: resolves Services to addresses. certificate: the proxy client
-        certificate and its key, PEM; "" for none.
+        """
+        Args:
+            services: the access to Services.
+            resolver: resolves Services to addresses.
+            certificate: the proxy client certificate and its key, PEM; "" for none.
         """
         self._services = services
         self._resolver = resolver

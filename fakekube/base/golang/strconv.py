@@ -141,6 +141,7 @@ def json_number(value: float) -> float:
 # Specified by: strconv (ParseInt, ParseUint and Atoi, base 10).
 
 
+INT32: Final = range(-(1 << 31), 1 << 31)
 INT64: Final = range(-(1 << 63), 1 << 63)
 UINT64: Final = range(1 << 64)
 _NUMBER: Final = re.compile(r"([0-9]+)(.*)", re.DOTALL)

@@ -105,7 +105,7 @@ class BlockDecoder:
 def _is_affordable(block: bytes) -> bool:
     """Reports whether a block has at most `MAX_FIELDS` fields and `MAX_HUFFMAN_BYTES` of Huffman code.
 
-    The result for an invalid block does not matter, because the decoder refuses it.
+    The result for a block that ends too early does not matter, because the decoder refuses it. Raises ConnectionFailure.
     """
     place, end, fields, huffman = 0, len(block), 0, 0
     try:
@@ -132,7 +132,12 @@ def _is_affordable(block: bytes) -> bool:
 
 
 def _decode_integer(block: bytes, place: int, mask: int) -> tuple[int, int]:
-    """Returns an integer with a prefix (RFC 7541, 5.1), and the place behind it."""
+    """Returns an integer with a prefix (RFC 7541, 5.1), and the place behind it.
+
+    Raises:
+        IndexError: the block ends before the integer does.
+        ConnectionFailure: the integer is too long; not all versions of hpack refuse it, and the decoding takes quadratic time.
+    """
     value = block[place] & mask
     place += 1
     if value == mask:
@@ -145,7 +150,7 @@ def _decode_integer(block: bytes, place: int, mask: int) -> tuple[int, int]:
             if not byte & 0x80:
                 break
             if shift > 35:
-                raise IndexError
+                raise ConnectionFailure(ErrorCode.COMPRESSION_ERROR)
     return value, place
 
 

@@ -19,7 +19,7 @@ from fakekube.apimachinery.schema import quantity
 from fakekube.apimachinery.schema.quantity import Format, QuantityError
 from fakekube.base.golang import urls
 from fakekube.base.golang.net import Address, parse_address
-from fakekube.base.golang.strconv import go_quote, parse_uint
+from fakekube.base.golang.strconv import INT64, go_quote, parse_uint
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +243,7 @@ def _parse_quantity(text: str) -> Quantity:
 def _to_integer(number: quantity.Quantity) -> int | None:
     """Returns the amount as an integer; None if it is too large or has decimals (even zeros)."""
     whole = int(number.amount)
-    return whole if number.scale >= 0 and -(1 << 63) <= whole < 1 << 63 else None
+    return whole if number.scale >= 0 and whole in INT64 else None
 
 
 def _as_integer(value: Quantity) -> int:

@@ -24,7 +24,6 @@ from typing import Any, Final, TypeVar
 
 from fakekube.apimachinery.codecs.cbor.items import (
     FLOATS,
-    INT64_MAXIMUM,
     MAJOR_NAMES,
     SELF_DESCRIBED,
     SIZES,
@@ -34,7 +33,7 @@ from fakekube.apimachinery.codecs.cbor.items import (
     wrong_content,
 )
 from fakekube.apimachinery.codecs.json import float_text
-from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.strconv import MAX_INT64, go_quote
 from fakekube.base.golang.strings import json_text, text_of
 from fakekube.base.golang.timestamps import TimeError, parse_nanosecond_time
 
@@ -87,7 +86,7 @@ def quick(body: bytes) -> Any:
             return True
         if first == 0xF4:
             return False
-        if argument > INT64_MAXIMUM or (major == 6 and argument != _BASE64):
+        if argument > MAX_INT64 or (major == 6 and argument != _BASE64):
             raise CBORError
         if major == 0:
             return argument
@@ -229,13 +228,13 @@ class Reader:
 
     def _positive(self) -> int:
         number = self.argument()
-        if number > INT64_MAXIMUM:
+        if number > MAX_INT64:
             raise MismatchError(0, "int64", f"{number} overflows Go's int64")
         return number
 
     def _negative(self) -> int:
         number = -1 - self.argument()
-        if number < -INT64_MAXIMUM - 1:
+        if number < -MAX_INT64 - 1:
             raise MismatchError(1, "int64", f"{number} overflows Go's int64")
         return number
 
@@ -316,7 +315,7 @@ class Reader:
     def _seconds(self) -> int:
         major = self.major
         number = self.argument()
-        if number > INT64_MAXIMUM:
+        if number > MAX_INT64:
             raise MismatchError(major, "time.Time", f"{number if major == 0 else -1 - number} overflows Go's int64")
         return number if major == 0 else -1 - number
 
@@ -374,7 +373,7 @@ class Reader:
         """
         major = self.major
         number = self.argument() if major == 1 else 0
-        if number > INT64_MAXIMUM:
+        if number > MAX_INT64:
             raise MismatchError(1, go_type, f"{-1 - number} overflows Go's int64")
         if major == 7:
             if self._primitive() is None:

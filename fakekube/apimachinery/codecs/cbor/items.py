@@ -32,7 +32,6 @@ SELF_DESCRIBED: Final = b"\xd9\xd9\xf7"
 MAXIMUM_DEPTH: Final = 10_000
 _MAXIMUM_PAIRS: Final = 2_097_152
 _MAXIMUM_ELEMENTS: Final = 2_147_483_647
-INT64_MAXIMUM: Final = MAX_INT64
 
 MAJOR_NAMES: Final = (
     "positive integer", "negative integer", "byte string", "UTF-8 text string",
@@ -69,6 +68,7 @@ def head(major: int, argument: int) -> bytes:
 
 
 def not_accepted(kind: str, what: str) -> str:
+    """Returns the error for an item of a CBOR type that Kubernetes' profile excludes."""
     return f"cbor: data item of cbor type {kind} is not accepted by protocol: {what}"
 
 
@@ -153,7 +153,7 @@ class Checker:
             self._string(major, argument)
         elif major in (4, 5):
             depth = self._deeper(depth)
-            return _Container(major, depth, -1 if argument is None else _parts(major, argument))
+            return _Container(major, depth, -1 if argument is None else _count_items(major, argument))
         return None
 
     def _deeper(self, depth: int) -> int:
@@ -204,7 +204,7 @@ class Checker:
 
     def _string(self, major: int, length: int | None) -> None:
         if length is not None:
-            if length > INT64_MAXIMUM:
+            if length > MAX_INT64:
                 what = f"{MAJOR_NAMES[major]} length {length} is too large, causing integer overflow"
                 raise CBORError(f"cbor: {what}")
             if length > len(self._body) - self.at:
@@ -231,9 +231,9 @@ class Checker:
         return True
 
 
-def _parts(major: int, count: int) -> int:
+def _count_items(major: int, count: int) -> int:
     """Returns the number of items in a container with `count` elements or pairs."""
-    if count > INT64_MAXIMUM:
+    if count > MAX_INT64:
         what = f"{MAJOR_NAMES[major]} length {count} is too large, it would cause integer overflow"
         raise CBORError(f"cbor: {what}")
     if major == 4 and count > _MAXIMUM_ELEMENTS:
@@ -277,11 +277,11 @@ def _map(value: dict[str, Any]) -> bytes:
 
 
 def _list(value: list[Any]) -> bytes:
-    return head(4, len(value)) + b"".join([_LISTED[item.__class__](item) for item in value])
+    return head(4, len(value)) + b"".join([_ITEM_WRITERS[item.__class__](item) for item in value])
 
 
 def _integer(value: int) -> bytes:
-    if -INT64_MAXIMUM - 1 <= value <= INT64_MAXIMUM:
+    if -MAX_INT64 - 1 <= value <= MAX_INT64:
         return head(0, value) if value >= 0 else head(1, -1 - value)
     return _float(float(value))
 
@@ -299,22 +299,22 @@ def _float(number: float) -> bytes:
     return b"\xfb" + struct.pack(">d", number)
 
 
-class _Texts(dict[str, bytes]):
+class _TextCache(dict[str, bytes]):
     """Caches the items of short texts, since keys and most values occur often."""
 
     def __missing__(self, text: str) -> bytes:
         data = bytes_of(text)
         made = head(2, len(data)) + data
-        if len(made) <= _SHORT:
-            if len(self) >= _TEXTS_KEPT:
+        if len(made) <= _MAX_CACHED_BYTES:
+            if len(self) >= _MAX_CACHED_TEXTS:
                 self.clear()
             self[text] = made
         return made
 
 
-_SHORT: Final = 64
-_TEXTS_KEPT: Final = 16_384
-_TEXTS: Final = _Texts()
+_MAX_CACHED_BYTES: Final = 64
+_MAX_CACHED_TEXTS: Final = 16_384
+_TEXTS: Final = _TextCache()
 
 _MAP_HEADS: Final = [head(5, length) for length in range(256)]
 
@@ -343,25 +343,22 @@ _WRITERS: Final = _Writers(
     }
 )
 #: The same for the items of lists.
-_LISTED: Final = _Writers({**_WRITERS, dict: cached_encoder(_map)})
+_ITEM_WRITERS: Final = _Writers({**_WRITERS, dict: cached_encoder(_map)})
 
 
-_CHANGED: Final = frozenset({Shape.BYTES, Shape.NUMBER})
+#: The shapes whose plain values are not what CBOR holds.
+_CONVERTED_SHAPES: Final = frozenset({Shape.BYTES, Shape.NUMBER})
+_STRICT_SHAPES: Final = frozenset({Shape.BYTES, Shape.QUANTITY})
 
 
 def is_stricter(type_: Type) -> bool:
     """Reports whether CBOR that does not fit the type may fit it as JSON: []byte takes no strings, a quantity no number."""
-    return _holds(type_, frozenset({Shape.BYTES, Shape.QUANTITY}))
-
-
-def _changes(type_: Type) -> bool:
-    """Reports whether encoding a value of this type needs the type."""
-    return _holds(type_, _CHANGED)
+    return _contains_shape(type_, _STRICT_SHAPES)
 
 
 @forgettable
 @cache
-def _holds(type_: Type, shapes: frozenset[Shape]) -> bool:
+def _contains_shape(type_: Type, shapes: frozenset[Shape]) -> bool:
     """Reports whether a type contains one of these shapes at any depth."""
     seen = {type_}
     todo = [type_]
@@ -383,7 +380,7 @@ def _inner(type_: Type) -> list[Type]:
 
 def with_bytes(type_: Type, value: Any) -> Any:
     """Returns the value with base64 texts of []byte fields replaced by bytes, and numbers of float fields by floats."""
-    if value is None or not _changes(type_):
+    if value is None or not _contains_shape(type_, _CONVERTED_SHAPES):
         return value
     shape, items = type_.shape, type_.items
     if shape is Shape.STRUCT:

@@ -14,10 +14,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from fakekube.apimachinery.codecs.cbor.decoder import DuplicateError, MismatchError, Reader
-from fakekube.apimachinery.codecs.cbor.items import FLOATS, INT64_MAXIMUM, MAJOR_NAMES, CBORError
+from fakekube.apimachinery.codecs.cbor.items import FLOATS, MAJOR_NAMES, CBORError
 from fakekube.apimachinery.schema.model import Field, Shape, Type
 from fakekube.apimachinery.schema.quantity import canonical
 from fakekube.base.golang import base64
+from fakekube.base.golang.strconv import MAX_INT64
 from fakekube.base.golang.timestamps import parse_micro_time, parse_time
 
 _STRING_TYPE: Final = Type(Shape.STRING, go="string")
@@ -155,7 +156,7 @@ class _Walk(Reader):
             return self.argument(), None
         if major == 1:
             number = self.argument()
-            if number > INT64_MAXIMUM:
+            if number > MAX_INT64:
                 raise MismatchError(1, "int64", f"-1-{number} overflows Go's int64")
             return -1 - number, None
         if major == 2:
@@ -231,7 +232,7 @@ class _Walk(Reader):
             raise CBORError(str(problem)) from None
 
     def _integer(self, type_: Type) -> None:
-        self._check_integer(type_.go, _LIMITS.get(type_.format, INT64_MAXIMUM + 1))
+        self._check_integer(type_.go, _LIMITS.get(type_.format, MAX_INT64 + 1))
 
     def _check_integer(self, go_type: str, limit: int) -> None:
         major, begin = self.major, self.at
@@ -239,7 +240,7 @@ class _Walk(Reader):
             self.refuse(go_type)
             return
         number = self.argument() if major == 0 else -1 - self.argument()
-        if number < -INT64_MAXIMUM - 1:
+        if number < -MAX_INT64 - 1:
             self.at = begin
             self.refuse(go_type)
         if not -limit <= number < limit:
@@ -251,7 +252,7 @@ class _Walk(Reader):
         elif self.major == 0:
             self.argument()
         else:
-            self._check_integer(type_.go, INT64_MAXIMUM + 1)
+            self._check_integer(type_.go, MAX_INT64 + 1)
 
     def _boolean(self, type_: Type) -> None:
         if self.first in (0xF4, 0xF5):

@@ -5,7 +5,7 @@ keys) only if not empty; inlined structs always.
 
 For each set of present fields of a struct the encoders are made once, in the order of the field numbers; the zero
 values of absent fields are part of the preceding tag bytes. Small values occur often ("Always", 80, "100m"), so
-their bytes, including the tag, are cached (`_Kept`). Field encoders are compiled on first use, since types may be
+their bytes, including the tag, are cached (`_ValueCache`). Field encoders are compiled on first use, since types may be
 recursive.
 
 Specified by: k8s.io/api/*/generated.pb.go (gogo/protobuf, proto2) and the hand-written messages of meta/v1
@@ -39,13 +39,13 @@ def content_of(type_: Type) -> Write:
     Raises:
         EncodeError: raised by the returned function for a value that does not fit the type.
     """
-    known = _guarded.get(type_)
+    known = _guarded_encoders.get(type_)
     if known is None:
-        known = _guarded[type_] = _guard(_content(type_))
+        known = _guarded_encoders[type_] = _guard(_content(type_))
     return known
 
 
-_guarded: dict[Type, Write] = {}
+_guarded_encoders: dict[Type, Write] = {}
 
 
 def _guard(write: Write) -> Write:
@@ -58,8 +58,8 @@ def _guard(write: Write) -> Write:
     return write_guarded
 
 
-class _Kept(dict[Any, bytes]):
-    """A cache of encoded values: of the first short ones."""
+class _ValueCache(dict[Any, bytes]):
+    """Caches encoded values with their tag: the first ones that are short."""
 
     __slots__ = ("_content", "_tag")
 
@@ -70,13 +70,13 @@ class _Kept(dict[Any, bytes]):
 
     def __missing__(self, value: Any) -> bytes:
         made = self._tag + self._content(value)
-        if len(made) <= _SHORT and len(self) < _MANY:
+        if len(made) <= _MAX_CACHED_BYTES and len(self) < _MAX_CACHED_VALUES:
             self[value] = made
         return made
 
 
-class _KeptTexts(_Kept):
-    """That of texts, most of which differ: names, uids, revisions."""
+class _TextCache(_ValueCache):
+    """Caches encoded texts, and is fast for others: most texts differ (names, uids, revisions)."""
 
     __slots__ = ()
 
@@ -87,13 +87,13 @@ class _KeptTexts(_Kept):
             data = bytes_of(value)
         length = len(data)
         made: bytes = self._tag + (_LENGTHS[length] if length < 0x400 else encode_varint(length)) + data
-        if length <= _SHORT and len(self) < _MANY:
+        if length <= _MAX_CACHED_BYTES and len(self) < _MAX_CACHED_VALUES:
             self[value] = made
         return made
 
 
-_SHORT: Final = 96
-_MANY: Final = 64
+_MAX_CACHED_BYTES: Final = 96
+_MAX_CACHED_VALUES: Final = 64
 
 _LENGTHS: Final = [encode_varint(length) for length in range(0x400)]
 
@@ -109,12 +109,12 @@ Steps = tuple[list[tuple[str, Write]], bytes]
 """The present members: name ("" for the object itself) and encoder of each, and the bytes that follow."""
 
 #: The maximum number of field sets for which a struct caches its steps.
-_SHAPES: Final = 64
+_MAX_CACHED_STEPS: Final = 64
 
 
 def _struct(members: Layout) -> Write:
     """Makes the encoder of a struct's content."""
-    shapes: BoundedCache[tuple[str, ...], Steps] = BoundedCache(_SHAPES)
+    shapes: BoundedCache[tuple[str, ...], Steps] = BoundedCache(_MAX_CACHED_STEPS)
 
     def write(value: dict[str, Any]) -> bytes:
         names = tuple(value.keys())
@@ -205,7 +205,7 @@ def _map(before: bytes, tag: bytes, items: Type) -> Write:
         return _delimit(b"\x0a" + _text(name) + (zero() if value is None else member(value)))
 
     # No other type can be a key.
-    write: Write = _Kept(tag, content).__getitem__ if items.shape in _SIMPLE else lambda entry: tag + content(entry)
+    write: Write = _ValueCache(tag, content).__getitem__ if items.shape in _SIMPLE else lambda entry: tag + content(entry)
     return lambda value: before + b"".join([write(entry) for entry in sorted(value.items())])
 
 
@@ -214,8 +214,8 @@ def _value(number: int, type_: Type, before: bytes = b"") -> Write:
     shape = type_.shape
     if shape in _SIMPLE:
         wire, content = _SIMPLE[shape]
-        kept = _KeptTexts if shape is Shape.STRING else _Kept
-        return kept(before + _tag(number, wire), content).__getitem__
+        cache = _TextCache if shape is Shape.STRING else _ValueCache
+        return cache(before + _tag(number, wire), content).__getitem__
     if shape is Shape.NUMBER:  # 0.0 and -0.0 are equal keys
         tag, pack = before + _tag(number, 1), struct.Struct("<d").pack
         return lambda value: tag + pack(value)
@@ -290,11 +290,11 @@ def _content(type_: Type) -> Write:
     """Returns the cached content encoder of a message type."""
     known = _contents.get(type_)
     if known is None:
-        known = _contents[type_] = _made_content(type_)
+        known = _contents[type_] = _compile_content(type_)
     return known
 
 
-def _made_content(type_: Type) -> Write:
+def _compile_content(type_: Type) -> Write:
     if type_.shape is Shape.STRUCT:
         return _struct(layout(type_))
     if type_.shape is Shape.UNION:

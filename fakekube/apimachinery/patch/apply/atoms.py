@@ -197,7 +197,10 @@ class Scalar(Leaf):
     """A leaf of one kind."""
 
     def __init__(self, kind: str) -> None:
-        """Args: kind: "string", "numeric", "boolean" or "untyped"."""
+        """
+        Args:
+            kind: "string", "numeric", "boolean" or "untyped".
+        """
         self._problem = _SCALAR_CHECKS[kind]
         self.fits = _FITTING[kind]
         self.exact = kind != "untyped"

@@ -190,8 +190,10 @@ class Updater:
     """Computes the owners of fields after updates and applies."""
 
     def __init__(self, convert: Convert, filters: Mapping[str, Filter], *, holds_texts: bool = True) -> None:
-        """Args: filters: the filters of the reset fields by version. holds_texts: whether objects may contain values with texts
-        (RawObject).
+        """
+        Args:
+            filters: the filters of the reset fields by version.
+            holds_texts: whether objects may contain values with texts (RawObject).
         """
         self._convert = convert
         self._holds_texts = holds_texts

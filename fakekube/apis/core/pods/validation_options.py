@@ -29,7 +29,7 @@ from fakekube.apis.validation.checks import non_reserved
 from fakekube.apis.validation.resource_lists import is_divisible, is_huge_page
 from fakekube.apis.well_known import POD_DELETION_COST
 from fakekube.base.caches import BoundedCache
-from fakekube.base.golang.strconv import parse_int
+from fakekube.base.golang.strconv import INT32, parse_int
 from fakekube.base.objects import Object
 
 _number_matches = re.compile("0|[1-9][0-9]*|-[0-9]+").fullmatch
@@ -161,7 +161,7 @@ def is_deletion_cost(text: str | None) -> bool:
     if text is None:
         return True
     try:
-        return _number_matches(text) is not None and -(2**31) <= parse_int(text) < 2**31
+        return _number_matches(text) is not None and parse_int(text) in INT32
     except ValueError:  # more than 64 bits
         return False
 

@@ -42,7 +42,7 @@ from fakekube.apiserver.admission.cel import (
 from fakekube.apiserver.admission.chain import Attributes, forbidden
 from fakekube.apiserver.admission.policy.dispatch import Invocation, PolicyDispatch, namespace_object
 from fakekube.apiserver.admission.policy.source import Binding, Hook, PolicySource, compile_once
-from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.strconv import go_quote, unmarshal_error
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.schema.model import Type
@@ -131,11 +131,7 @@ def _operation(patch: JSONPatch) -> json_patch.Operation:
 def _decode(versioned: VersionedAttributes, patched: Any) -> Object:
     """Decodes a patched object strictly. Raises StatusError 500."""
     if not isinstance(patched, dict):
-        raise status.internal(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of "
-            'type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
-            'Kind string "json:\\"kind,omitempty\\"" }'
-        )
+        raise status.internal(status.uninterpretable(unmarshal_error("array", status.TYPE_META)))
     if _is_custom(versioned):
         own: Object = deep_copy(patched)
         return own

@@ -91,6 +91,18 @@ def test_expensive_header_blocks_are_refused_before_they_are_decoded(block: byte
     assert caught.value.code is ErrorCode.ENHANCE_YOUR_CALM
 
 
+def test_header_block_with_an_endless_integer_is_refused_before_it_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoder = BlockDecoder()
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise AssertionError("decoded")
+
+    monkeypatch.setattr(decoder._decoder, "decode", fail)
+    with pytest.raises(ConnectionFailure) as caught:
+        decoder.decode(b"\xff" + b"\x80" * 2000 + b"\0")
+    assert caught.value.code is ErrorCode.COMPRESSION_ERROR
+
+
 def test_large_header_block_of_few_fields_is_decoded() -> None:
     block = encode_block("200", [(f"name-{number}", "x" * 1000) for number in range(500)])
     assert len(BlockDecoder().decode(block)) == 501
