@@ -59,7 +59,7 @@ class NodeStrategy(RevalidatingStrategy):
             status["allocatable"] = dict(status["capacity"])
 
     def canonicalize(self, obj: Object) -> None:
-        _allocate_all(obj)
+        _default_allocatable(obj)
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         obj.get("spec", {}).pop("configSource", None)
@@ -96,7 +96,7 @@ class NodeStrategy(RevalidatingStrategy):
         return [("status",)]
 
 
-def _allocate_all(obj: Object) -> None:
+def _default_allocatable(obj: Object) -> None:
     """Sets allocatable to capacity if it is empty; the real server does so by a default when it reads the object from storage."""
     status = obj.get("status") or {}
     if status.get("capacity") and not status.get("allocatable"):
@@ -249,7 +249,7 @@ class _NodeStatusStrategy(StatusStrategy):
         obj.get("status", {}).pop("config", None)
 
     def canonicalize(self, obj: Object) -> None:
-        _allocate_all(obj)
+        _default_allocatable(obj)
 
 
 STATUS = _NodeStatusStrategy(_validate_node_change)
@@ -315,15 +315,14 @@ def node_label_selector_warnings(selector: Mapping[str, Any] | None, path: str) 
     return warnings + [f"{path}.matchLabels.{key}: {DEPRECATED[key]}" for key in labels if key in DEPRECATED]
 
 
-PATH = "/api/v1/componentstatuses"
-
-
+_COMPONENT_STATUSES = "/api/v1/componentstatuses"
 _HEALTHY: Final = ({"type": "Healthy", "status": "True", "message": "ok"},)
 
 
-def statuses(facts: data.Facts, services: ClusterAccess) -> Sequence[Object]:
+def component_statuses(facts: data.Facts, services: ClusterAccess) -> Sequence[Object]:
     """Returns all component statuses of a minor: those of components that do not run here are Unhealthy."""
     running = services.components()
     return [
-        {**row, **({"conditions": list(_HEALTHY)} if row["metadata"]["name"] in running else {})} for row in facts.bootstrap[PATH]
+        {**row, **({"conditions": list(_HEALTHY)} if row["metadata"]["name"] in running else {})}
+        for row in facts.bootstrap[_COMPONENT_STATUSES]
     ]

@@ -225,10 +225,10 @@ class Registry:
 
     def of_kind(self, group: str, version: str, kind: str) -> Resource | None:
         """Returns the resource of a kind, or None if none is served."""
-        state, known = self._kinds
-        if state is not self._by_path:
-            known = {(each.group, each.version, each.kind): each for each in reversed(self._by_path.values())}
-            self._kinds = self._by_path, known
+        by_path, (state, known) = self._by_path, self._kinds
+        if state is not by_path:
+            known = {(each.group, each.version, each.kind): each for each in reversed(by_path.values())}
+            self._kinds = by_path, known
         return known.get((group, version, kind))
 
     def any_version(self, group: str, plural: str) -> Resource | None:

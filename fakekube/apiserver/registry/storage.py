@@ -209,9 +209,9 @@ def _namespaces() -> Storage:
 
 
 def _nodes() -> Storage:
-    from fakekube.apis.core.nodes import STATUS, NodeStrategy, statuses
+    from fakekube.apis.core.nodes import STATUS, NodeStrategy, component_statuses
 
-    return {"nodes": NodeStrategy, "nodes/status": STATUS, "componentstatuses": statuses}
+    return {"nodes": NodeStrategy, "nodes/status": STATUS, "componentstatuses": component_statuses}
 
 
 def _persistentvolumeclaims() -> Storage:

@@ -37,18 +37,18 @@ _CONFIGURATION = (_LIMIT_RANGES, _RESOURCE_QUOTAS, _PRIORITY_CLASSES, *_WEBHOOKS
 
 
 class _Changes:
-    """Counts the changes of some buckets.
+    """The state of some buckets: another object after every change, since threads that count at the same time may get one number.
 
     It belongs to the buckets, which hold its method, so that the store and its users form no cycle.
     """
 
     def __init__(self, buckets: Iterable[Bucket[Document]]) -> None:
-        self.count = 0
+        self.state = object()
         for bucket in buckets:
-            bucket.subscribe(self._add)
+            bucket.subscribe(self._replace_state)
 
-    def _add(self) -> None:
-        self.count += 1
+    def _replace_state(self) -> None:
+        self.state = object()
 
 
 class AccessControl(Protocol):
@@ -87,9 +87,9 @@ class StoreAccess:
         self._builtins: dict[tuple[str, str], tuple[Resource, Bucket[Document]]] = {}
         """Cached built-in resources with their buckets, which every write needs."""
         self._changes: _Changes | None = None
-        """The changes of what an AdmissionSnapshot tells of."""
-        self._snapshot = -1, AdmissionSnapshot()
-        """The last snapshot, with the count of changes before it was taken."""
+        """The state of what an AdmissionSnapshot tells of."""
+        self._snapshot: tuple[object, AdmissionSnapshot] = (None, AdmissionSnapshot())
+        """The state before the last snapshot was taken, and the snapshot."""
 
     def _find_bucket(self, group: str, plural: str) -> tuple[Resource, Bucket[Document]]:
         """Returns a resource with its bucket. Raises LookupError if it is not served."""
@@ -209,10 +209,10 @@ class StoreAccess:
         if self._changes is None:
             self._changes = _Changes(self._find_bucket(*key)[1] for key in _CONFIGURATION if self._registry.any_version(*key))
         as_of, snapshot = self._snapshot
-        if as_of != (count := self._changes.count):
+        if as_of is not (state := self._changes.state):
             made = self._make_snapshot()
             snapshot = snapshot if made == snapshot else made  # what depends on it is found by its identity
-            self._snapshot = count, snapshot
+            self._snapshot = state, snapshot
         return snapshot
 
     def _make_snapshot(self) -> AdmissionSnapshot:

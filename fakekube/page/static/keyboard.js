@@ -82,7 +82,7 @@ function dialogKey(app, event) {
   app.closeDialog();
 }
 
-/** Leaves a field, then closes the panel, then the presentation. @param {import("fk/app").App} app @param {KeyboardEvent} event */
+/** Leaves one thing at a time: a field, the presentation, a message, the panel, an object's page, a range of time. @param {import("fk/app").App} app @param {KeyboardEvent} event */
 function escape(app, event) {
   if (isField(event.target)) {
     /** @type {HTMLElement} */ (event.target).blur();

@@ -443,9 +443,11 @@ class AggregatedDocuments:
 
     def __init__(self, aggregator: Aggregator) -> None:
         self._aggregator = aggregator
-        self._state: object = None
-        self._made: dict[tuple[str, str], Encoded] = {}
-        """By kind of document, and the hash of the document of this server."""
+        self._known: tuple[object, dict[tuple[str, str], Encoded]] = (None, {})
+        """The documents of a state of the aggregator, by their kind and the hash of the document of this server.
+
+        They are one value with the state, so that a document of an older one, made meanwhile, does not get among them.
+        """
 
     def index(self, own: Encoded) -> Encoded:
         """Returns the index of /openapi/v3."""
@@ -486,12 +488,13 @@ class AggregatedDocuments:
         return serialize({"paths": dict(sorted(paths.items()))})
 
     def _cache_document(self, what: str, own: Encoded, make: Callable[[], Encoded]) -> Encoded:
-        state = self._aggregator.state
-        if state is not self._state:
-            self._state, self._made = state, {}
-        found = self._made.get((what, own.hash))
+        state, (known, documents) = self._aggregator.state, self._known
+        if state is not known:
+            documents = {}
+            self._known = state, documents
+        found = documents.get((what, own.hash))
         if found is None:
-            found = self._made[what, own.hash] = make()
+            found = documents[what, own.hash] = make()
         return found
 
 

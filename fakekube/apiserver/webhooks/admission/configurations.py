@@ -220,16 +220,17 @@ class Configurations:
 
     def __init__(self, plural: str) -> None:
         self._plural = plural
-        self._revision = -1
-        self._webhooks: Sequence[Webhook] = ()
+        self._known: tuple[int, Sequence[Webhook]] = (-1, ())
+        """The webhooks at a revision; one value, because requests read and replace it at the same time."""
 
     def webhooks(self, services: ClusterAccess) -> Sequence[Webhook]:
         """Returns all webhooks, ordered by the names of their configurations."""
-        revision = services.last_change(ADMISSION_REGISTRATION, self._plural)
-        if revision != self._revision:
+        revision, (known, webhooks) = services.last_change(ADMISSION_REGISTRATION, self._plural), self._known
+        if revision != known:
             found = services.list(ADMISSION_REGISTRATION, self._plural)
-            self._webhooks, self._revision = [hook for obj in found for hook in _webhooks(obj)], revision
-        return self._webhooks
+            webhooks = [hook for obj in found for hook in _webhooks(obj)]
+            self._known = revision, webhooks
+        return webhooks
 
 
 def _webhooks(configuration: Object) -> list[Webhook]:
