@@ -113,10 +113,19 @@ def _not_run(tree: ast.Module) -> set[int]:
             parts = [node]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("rules", "changes", "lru_cache"):
             parts = [part for part in node.args if isinstance(part, ast.Constant)]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("by_minor", "by_declaration"):
+            parts = [
+                part for inner in ast.walk(node) if isinstance(inner, ast.Tuple) for part in inner.elts[1:2] if _is_zero(part)
+            ]
         elif isinstance(node, ast.keyword) and node.arg in ("maxsize", "slots", "frozen", "eq"):
             parts = [node]
         found.update(id(inner) for part in parts for inner in ast.walk(part))
     return found
+
+
+def _is_zero(node: ast.expr) -> bool:
+    """Reports whether this is the number of no minor: that a rule holds since 0 or since 1 is the same."""
+    return isinstance(node, ast.Constant) and node.value == 0
 
 
 def _described(node: ast.AST) -> str:

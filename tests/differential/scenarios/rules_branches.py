@@ -242,3 +242,24 @@ def best_matches(c: Client) -> None:
     with served(c, body) as path:
         for value, field in itertools.product(VALUES, some):
             c.post(path, make(body, **{field: value}), DRY)
+
+COUNTED: list[dict[str, Any]] = [{"count": count} for count in (None, 0, 1, 2)]
+tell_of("counts_of_events", "v1/events", {**EVENT, "count": 2}, states=[State(update=COUNTED), State(base={"eventTime": "2026-01-01T00:00:00.000000Z", "reportingComponent": "a.b/c", "reportingInstance": "i", "action": "a", "type": "Normal"}, update=COUNTED)])
+tell_of("counts_of_new_events", "events.k8s.io/v1/events", NEW_EVENT, states=[State(update=[{"deprecatedCount": count} for count in (None, 0, 1)]), State(base={"series": {"count": 2, "lastObservedTime": "2026-01-01T00:00:00.000000Z"}}, update=[{"series.count": count} for count in (0, 1, 2, 3)])])
+
+RANGES = "metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]"
+RANGE_TEXTS = ("10.0.0.0/8", "010.0.0.0/8", "1.2.3.4/8", "", " ", " 10.0.0.0/8 , 11.0.0.0/8", "10.0.0.0/8,x", "::ffff:1.0.0.0/104", "10.0.0.0/08", "10.0.0.0", "fd00::/8")
+RANGED: list[dict[str, Any]] = [*({RANGES: text} for text in RANGE_TEXTS), *({"spec.loadBalancerSourceRanges": [text]} for text in RANGE_TEXTS), {RANGES: "x", "spec.loadBalancerSourceRanges": ["10.0.0.0/8"]}]
+BALANCED = {"spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}}
+tell_of("source_ranges", "v1/services", BALANCED, create=[*RANGED, *({**one, "spec.type": "ClusterIP"} for one in RANGED[::4])], states=[State(base={RANGES: "10.0.0.0/8"}, update=RANGED), State(base={"spec.loadBalancerSourceRanges": ["10.0.0.0/8"]}, update=RANGED)])
+
+TEMPLATE = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1"}}}}
+PLACE = "spec.volumes[0].ephemeral.volumeClaimTemplate.metadata"
+FIELDS: dict[str, tuple[Any, ...]] = {
+    "name": ("", "a"), "generateName": ("", "a"), "namespace": ("", "a"), "uid": ("", "a"), "resourceVersion": ("", "1"), "generation": (0, 1, -1), "creationTimestamp": (None, "2026-01-01T00:00:00Z"), "deletionTimestamp": ("2026-01-01T00:00:00Z",), "deletionGracePeriodSeconds": (0, 1), "selfLink": ("", "a"),
+    "labels": ({}, {"a b": "c"}), "annotations": ({}, {"a b": "c"}), "finalizers": ([], ["a.b/c"]), "ownerReferences": ([], [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}]), "managedFields": ([], [{"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {}}]),
+}
+tell_of("claim_templates", "v1/pods", {"spec": {**POD["spec"], "volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": TEMPLATE}}]}}, create=[{f"{PLACE}.{name}": value} for name, values in FIELDS.items() for value in values])
+CLAIM_TEMPLATE = {"spec": {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}}}
+tell_of("device_claim_templates", "resource.k8s.io/v1/resourceclaimtemplates", CLAIM_TEMPLATE, create=[{f"spec.metadata.{name}": value} for name, values in FIELDS.items() for value in values])
+tell_of("metadata_of_templates", "apps/v1/deployments", {"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, **POD}}}, create=[{f"spec.template.metadata.{name}": value} for name, values in FIELDS.items() for value in values if name != "labels"])
