@@ -32,7 +32,22 @@ _KEPT = (
 _CONFIGS = ("", "api/all=true", "api/beta=true", "api/all=true")
 _SHARE = 0.35
 _TOKEN = "admin-token"
-_TABLES = ("minors", "newer", "alpha", "gates", "workloads", "podgroups", "pods", "core", "groups", "batch", "actions", "edits", "boundaries", "branches")
+_TABLES = (
+    "minors",
+    "newer",
+    "alpha",
+    "gates",
+    "workloads",
+    "podgroups",
+    "pods",
+    "core",
+    "groups",
+    "batch",
+    "actions",
+    "edits",
+    "boundaries",
+    "branches",
+)
 _MODES = ("edits:{}:140", "subresources:{}:60", "applies:{}:40", "merges:{}:30", "tables:{}:40", "pods:{}:20")
 
 
