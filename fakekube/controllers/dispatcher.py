@@ -192,9 +192,11 @@ class Dispatcher:
         if event is None:  # the history was replaced, so it is not known since when the controllers are idle
             self._settled_at = None
             obj = old = None
+            is_empty = not self._store.bucket(bucket).has_keys()
         else:
             previous = event.previous.value.object if event.previous is not None else None
             obj, old = (event.record.value.object, previous) if event.record is not None else (previous, previous)
+            is_empty = False
         followed = bucket in self._informers
         if followed:
             self._stale.add(bucket)
@@ -203,7 +205,7 @@ class Dispatcher:
             if (
                 descriptor not in self._started
                 and descriptor not in self._to_start
-                and (obj is None or descriptor.starts_for(obj))
+                and (descriptor.starts_for(obj) if obj is not None else not is_empty)
             ):
                 self._to_start.append(descriptor)
                 urgent = True

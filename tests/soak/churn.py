@@ -135,13 +135,13 @@ def _role(client: Client, number: int) -> None:
 
 
 def _fault(client: Client, number: int) -> None:
-    fault = {"on": {"verb": "create", "name": f"f{number}"}, "do": {"status": 503}}
+    fault = {"on": {"verbs": ["create"], "name": f"f{number}"}, "do": {"status": {"code": 503}}}
     made = client.call("POST", f"{_CONTROL}/faults", fault)
     client.call("DELETE", f"{_CONTROL}/faults/{made['id']}")
 
 
 def _rule(client: Client, number: int) -> None:
-    made = client.call("POST", f"{_CONTROL}/pods/rules", {"on": {"name": f"p{number}"}, "do": {"exitCode": 1}})
+    made = client.call("POST", f"{_CONTROL}/pods/rules", {"on": {"name": f"p{number}"}, "do": {"exec": {"a": {"stdout": f"{number}"}}}})
     client.call("DELETE", f"{_CONTROL}/pods/rules/{made['id']}")
 
 
@@ -191,11 +191,10 @@ def _apply(client: Client, number: int) -> None:
     client.call("DELETE", f"{_NAMESPACES}/default/configmaps/applied")
 
 
-def _trace(client: Client, number: int) -> None:
-    if not number % 20:
-        client.call("POST", f"{_CONTROL}/recording", {})
-        client.create_and_delete(f"{_NAMESPACES}/default/configmaps", {"metadata": {"name": "one"}})
-        client.call("DELETE", f"{_CONTROL}/recording")
+def _recording(client: Client, number: int) -> None:
+    client.call("POST", f"{_CONTROL}/recording", {})
+    client.create_and_delete(f"{_NAMESPACES}/default/configmaps", {"metadata": {"name": "one"}})
+    client.call("DELETE", f"{_CONTROL}/recording")
 
 
 SUBJECTS: Final[Mapping[str, Subject]] = {
@@ -213,7 +212,7 @@ SUBJECTS: Final[Mapping[str, Subject]] = {
     "tokens": _token,
     "pods": _pod,
     "managers": _apply,
-    "recordings": _trace,
+    "recordings": _recording,
 }
 
 

@@ -69,12 +69,13 @@ class JsonConnection:
         self._connection = http.client.HTTPConnection(server.host, server.port, timeout=timeout)
 
     def request(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> tuple[int, Any]:
-        """Returns the status and the decoded body."""
+        """Returns the status and the body: decoded if it is JSON, else as bytes."""
         data = None if body is None else json.dumps(body)
         self._connection.request(method, path, data, {"Content-Type": content_type} if data else {})
         response = self._connection.getresponse()
         text = response.read()
-        return response.status, json.loads(text) if text else None
+        is_json = "json" in response.headers.get("Content-Type", "")
+        return response.status, json.loads(text) if text and is_json else text
 
     def close(self) -> None:
         self._connection.close()

@@ -161,6 +161,14 @@ def test_objects_written_before_the_start_are_reconciled() -> None:
         cluster.wait_for("serviceaccounts", "default", namespace="team")
 
 
+def test_a_restore_starts_no_controllers_of_resources_without_objects(caplog: pytest.LogCaptureFixture) -> None:
+    """Some, such as those of alpha resources, cannot start: their resource is not served."""
+    with Cluster() as cluster:
+        cluster.restore(cluster.snapshot())
+        cluster.settle()
+    assert caplog.messages == []
+
+
 def test_a_restore_starts_controllers_that_had_no_work_yet() -> None:
     other = Cluster()
     other.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
