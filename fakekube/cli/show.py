@@ -29,6 +29,8 @@ def show(options: Options) -> int:
     if not text.strip():
         raise UsageError(f"{path}: the file is empty")
     if is_trace_text(text):
+        if options.output is not None:
+            raise UsageError(f"--output has no effect: {path} is a trace file")
         try:
             trace_in(text)
         except StateError as problem:

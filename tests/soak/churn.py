@@ -141,7 +141,9 @@ def _fault(client: Client, number: int) -> None:
 
 
 def _rule(client: Client, number: int) -> None:
-    made = client.call("POST", f"{_CONTROL}/pods/rules", {"on": {"name": f"p{number}"}, "do": {"exec": {"a": {"stdout": f"{number}"}}}})
+    made = client.call(
+        "POST", f"{_CONTROL}/pods/rules", {"on": {"name": f"p{number}"}, "do": {"exec": {"a": {"stdout": f"{number}"}}}}
+    )
     client.call("DELETE", f"{_CONTROL}/pods/rules/{made['id']}")
 
 

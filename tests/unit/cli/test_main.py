@@ -249,6 +249,7 @@ def test_run_writes_a_trace_file_that_show_opens_and_serve_loads(tmp_path: Path,
     assert (done.returncode, done.stderr) == (3, f"fakekube: the trace of the command is {trace}\n")
     assert "exit code 3" in trace.read_text(encoding="utf-8")
     assert main(["show", str(trace)]) == 0
+    assert main(["show", str(trace), "-o", str(tmp_path / "other.html")]) == 2
     assert trace.as_uri() in capsys.readouterr().err
     assert run("run", "--profile=apiserver", f"--load={trace}", "--", "true").returncode == 0
 
