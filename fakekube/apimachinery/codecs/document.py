@@ -307,12 +307,15 @@ def pack_recent() -> None:
 
 def compress(documents: Iterable[Document]) -> None:
     """Holds packed documents of one kind as compressed texts, without their encodings, until their objects are used."""
-    found = [(one, packed) for one in documents if (packed := one._packed) and one._compressed is None]
-    packer = Packer([packed for _, packed in found])
-    for document, packed in found:
-        document._compressed = packer, packer.pack(packed), len(packed)
-        document._json = document._packed = b""
-        document._made = {}
+    found = list(documents)
+    packed = [(one, text) for one in found if (text := one._packed) and one._compressed is None]
+    packer = Packer([text for _, text in packed])
+    for document, text in packed:
+        document._compressed = packer, packer.pack(text), len(text)
+        document._packed = b""
+    for document in found:
+        if document._compressed is not None:  # readers may have made encodings since it was compressed
+            document._json, document._made = b"", {}
 
 
 def json_of(documents: Iterable[Document]) -> list[bytes]:

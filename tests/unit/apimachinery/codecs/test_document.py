@@ -238,7 +238,10 @@ def test_compressed_documents_are_read_as_packed_ones(value: Any) -> None:
         assert (other._packed, other._made) == (b"", {})
         assert (other.tree, other.labels, other.size) == (obj, {"l": "m"}, one.size)
         assert other.cut_metadata() == one.cut_metadata()
-        assert (other.json, repr(other.object)) == (one.json, repr(obj))
+        assert (other.json, other.encoding("y", lambda tree: repr(tree).encode())) == (one.json, repr(obj).encode())
+        compress([other])
+        assert (other._json, other._made) == (b"", {})
+        assert repr(other.object) == repr(obj)
         other.pack()
         assert (other._compressed, other.json) == (None, one.json)
 
