@@ -52,7 +52,7 @@ def forgets_by(forget: Callable[[], object]) -> None:
 
 
 def forgettable(cached: F) -> F:
-    """A decorator for functions with `functools.cache`: `forget_all` drops their results, which are large."""
+    """Decorates functions with `functools.cache` whose results are large: `forget_all` drops them."""
     forgets_by(cached.cache_clear)  # type: ignore[attr-defined]
     return cached
 

@@ -247,7 +247,7 @@ class Call:
         return self._events
 
     def newest_delivered(self, *, bookmarks: bool = True) -> int:
-        """The highest revision that a watch has delivered; 0 if none."""
+        """Returns the highest revision that a watch has delivered; 0 if none."""
         found = (one.revision for one in self.events if one.type != "ERROR" and (bookmarks or one.type != "BOOKMARK"))
         return max(found, default=0)
 
@@ -302,11 +302,11 @@ class Stream:
         return self.calls[0].collection
 
     def next_call(self, call: Call) -> Call | None:
-        """The call that follows another one."""
+        """Returns the call that follows another one."""
         return next((one for one in self.calls if one.number > call.number), None)
 
     def next_watch(self, call: Call) -> Call | None:
-        """The watch that follows a call."""
+        """Returns the watch that follows a call."""
         return next((one for one in self.watches if one.number > call.number), None)
 
     def is_watched_at(self, at: float) -> bool:

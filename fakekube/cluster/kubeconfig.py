@@ -114,7 +114,7 @@ class Kubeconfigs:
         return Path(self._folder.name) / "kubeconfig"
 
     def file_of(self, user: str, groups: tuple[str, ...]) -> Path:
-        """The file of a user; written on first use. Raises RuntimeError if the cluster is not started."""
+        """Returns the file of a user; written on first use. Raises RuntimeError if the cluster is not started."""
         path = self._of_users.get((user, groups))
         if path is None:
             path = self.admin.parent / f"{len(self._of_users)}-{re.sub('[^A-Za-z0-9.-]', '-', user)}.kubeconfig"

@@ -396,6 +396,6 @@ class _Sync:
 
 
 def _by_start_time(job: Object) -> tuple[bool, str, str]:
-    """A sort key of Jobs: by startTime, those without one last (byJobStartTime)."""
+    """Returns a sort key of Jobs: by startTime, those without one last (byJobStartTime)."""
     start = (job.get("status") or {}).get("startTime")
     return start is None, start or "", job["metadata"]["name"]

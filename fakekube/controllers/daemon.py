@@ -163,7 +163,7 @@ def node_should_run_daemon_pod(node: StoredObject, daemon_set: Object) -> tuple[
 
 
 def by_creation(pod: Object) -> tuple[bool, str, str]:
-    """A sort key of pods: assigned pods first, then by age, the oldest first (podByCreationTimestampAndPhase)."""
+    """Returns a sort key of pods: assigned pods first, then by age, the oldest first (podByCreationTimestampAndPhase)."""
     metadata = pod["metadata"]
     return not pod["spec"].get("nodeName"), metadata["creationTimestamp"], metadata["name"]
 

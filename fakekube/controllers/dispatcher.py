@@ -374,7 +374,7 @@ class Dispatcher:
 
 @cache
 def _by_resource(descriptors: tuple[ControllerDescriptor, ...]) -> dict[str, list[ControllerDescriptor]]:
-    """The controllers that a change of each resource starts."""
+    """Returns the controllers that a change of each resource starts."""
     found: dict[str, list[ControllerDescriptor]] = {}
     for descriptor in descriptors:
         for name in descriptor.starts_on:

@@ -231,7 +231,7 @@ class Informer:
 
 
 def _orphan_key(namespace: str) -> str:
-    """The index key of objects without a controller, which no uid equals."""
+    """Returns the index key of objects without a controller, which no uid equals."""
     return f"/{namespace}"
 
 

@@ -215,10 +215,10 @@ class Server:
         self.stop()
 
     def date(self) -> str:
-        """Returns the time in the format of HTTP (RFC 9110, 5.6.7); cached for a second, or until the clock jumps."""
+        """Returns the time in the format of HTTP (RFC 9110, 5.6.7); cached for a second of the clock, or until it jumps."""
         if time.monotonic() >= self._date_until:
             now = self._clock.now()
-            self._date_until = time.monotonic() + 1 - now.microsecond / 1e6
+            self._date_until = time.monotonic() + (1 - now.microsecond / 1e6) / self._clock.factor
             day, month = _DAYS[now.weekday()], _MONTHS[now.month]
             self._date = f"{day}, {now.day:02} {month} {now.year:04} {now:%H:%M:%S} GMT"
         return self._date
@@ -258,11 +258,16 @@ class Server:
                     self._connections.add(connection)
         except OSError as error:  # BlockingIOError: there is none left
             if error.errno in _NO_RESOURCES:
-                # Not watched until there may be resources again; what is open is served meanwhile.
-                self._loop.forget(self._listener.fileno())
-                self._accept_again_at = time.monotonic() + _ACCEPT_PAUSE_SECONDS
+                self._pause_accepting()
             return None
         return connection
+
+    def _pause_accepting(self) -> None:
+        """Stops watching the listener until there may be resources again; what is open is served meanwhile."""
+        with self._accepting:
+            if self._listener.fileno() >= 0:
+                self._loop.forget(self._listener.fileno())
+                self._accept_again_at = time.monotonic() + _ACCEPT_PAUSE_SECONDS
 
     def _accept_again(self) -> float | None:
         """Watches the listener again after a lack of resources; returns the seconds until then."""

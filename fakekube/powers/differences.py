@@ -8,7 +8,8 @@ Members are compared one by one; items of lists are matched by their merge key, 
 the whole list differs. A member that is missing on one side is one difference with its whole value. The page computes the same
 (page/static/paths.js, diff.js), so that a path means the same in a row, in a finding and in an address.
 
-Invariant: applying the differences to the old version results in the new one.
+Invariant: applying the differences to the old version results in the new one, except for the places of new items in a list with a
+merge key.
 
 Specified by: k8s.io/api (patchMergeKey, listMapKey) for the keys of lists.
 """

@@ -162,7 +162,7 @@ def _place(one: Asked | Written) -> str:
 
 
 def _fights(written: Sequence[Written]) -> Iterator[Finding]:
-    """A field whose writers alternate: A B A B."""
+    """Finds a field whose writers alternate: A B A B."""
     histories: dict[tuple[str, str, str, str], list[tuple[Written, str]]] = defaultdict(list)
     for one in written:
         if one.actor and not one.heartbeat:
@@ -213,7 +213,7 @@ def _alternates(writes: Sequence[tuple[Written, str]], start: int, place: int) -
 
 
 def _hot_writes(written: Sequence[Written]) -> Iterator[Finding]:
-    """An actor that writes one object many times while nobody else does."""
+    """Finds an actor that writes one object many times while nobody else does."""
     runs: dict[tuple[str, str, str], list[Written]] = defaultdict(list)
 
     def report(run: Sequence[Written]) -> Iterator[Finding]:
@@ -255,7 +255,7 @@ def _group(asked: Iterable[Asked], key: Callable[[Asked], Any]) -> dict[Any, lis
 
 
 def _repeated_refusals(asked: Sequence[Asked]) -> Iterator[Finding]:
-    """A refused request that is repeated while next to nothing changes."""
+    """Finds a refused request that is repeated while next to nothing changes."""
     refused = [one for one in asked if one.is_client and one.code >= 400 and one.code not in (404, 410)]
     for group in _group(refused, lambda one: (one.actor, one.verb, one.resource, one.namespace, one.name, one.code)).values():
         best = start = 0
@@ -340,7 +340,7 @@ def _writes_without_effect(asked: Sequence[Asked]) -> Iterator[Finding]:
 
 
 def _lost_watches(asked: Sequence[Asked], now: float) -> Iterator[Finding]:
-    """An actor that watched a resource and has not done so for a while, though it still sends requests."""
+    """Finds an actor that watched a resource and has not done so for a while, though it still sends requests."""
     by_actor = _group((one for one in asked if one.is_client), lambda one: one.actor)
     for actor, requests in by_actor.items():
         latest = requests[-1].time

@@ -194,7 +194,7 @@ class Store(Generic[V]):
             self._timeline.journal = journal
 
     def buckets(self) -> list[Bucket[V]]:
-        """All buckets, by name."""
+        """Returns all buckets, by name."""
         with self._timeline.lock:
             return [self._bucket(name) for name in sorted({*self._buckets, *self._unopened})]
 

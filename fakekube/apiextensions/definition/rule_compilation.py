@@ -45,7 +45,7 @@ _INNER: Final = frozenset({"additionalProperties", "items", "properties"})
 
 
 def _find_nodes_with_rules(schema: Schema) -> set[int]:
-    """The identities of the nodes with rules, and of those on the way to them."""
+    """Returns the identities of the nodes with rules, and of those on the way to them."""
     found: set[int] = set()
     if not _INNER.isdisjoint(schema):
         for part in (schema.get("additionalProperties"), schema.get("items"), *(schema.get("properties") or {}).values()):

@@ -371,5 +371,5 @@ def compile_schema(schema: Schema) -> CompiledSchema:
 
 
 def _text(schema: Schema) -> bytes:
-    """The key of a schema; minors differ in which schemas and values they accept."""
+    """Returns the key of a schema; minors differ in which schemas and values they accept."""
     return b"%d:%b" % (features.current().minor, json.dumps(schema, floats=False))

@@ -420,7 +420,7 @@ class _Checker:
         return map_of(keys or self._unification.new_variable(), values or self._unification.new_variable())
 
     def _content(self, node: Node, optional: bool) -> Type:
-        """The type of an element; with a question mark it must be an optional value."""
+        """Returns the type of an element; with a question mark it must be an optional value."""
         found = self.check(node)
         if not optional:
             return found

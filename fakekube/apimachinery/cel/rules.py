@@ -49,7 +49,7 @@ def _key_of_item(schema: Schema, item: Any) -> tuple[Any, ...] | None:
 
 
 def _items_by_key(schema: Schema, items: Any) -> dict[tuple[Any, ...], Any]:
-    """The items of a list of type map; empty for other lists."""
+    """Returns the items of a list of type map; empty for other lists."""
     found: dict[tuple[Any, ...], Any] = {}
     for item in items if isinstance(items, list) else ():
         key = _key_of_item(schema, item)

@@ -173,7 +173,7 @@ class Facts:
         return _merge(orjson.loads(common.read_bytes()), own) if common.exists() else own
 
     def _names(self, folder: str) -> Sequence[str]:
-        """The names of the files in a folder, sorted."""
+        """Returns the names of the files in a folder, sorted."""
         folders = [self.folder / folder, *([] if self._base is None else [self._base / folder])]
         return sorted({file.name for each in folders if each.exists() for file in each.iterdir()})
 
@@ -205,7 +205,7 @@ class Facts:
         return KindRow(row["type"], tuple(row.get("labels", ())), row.get("defaults"))
 
     def kinds(self, group: str, version: str) -> Sequence[str]:
-        """The names of all kinds that the real server's scheme knows in a group version, sorted."""
+        """Returns the names of all kinds that the real server's scheme knows in a group version, sorted."""
         return tuple(self._kinds.get(group_version(group, version), ()))
 
     @property
@@ -214,13 +214,13 @@ class Facts:
         return tuple(self._kinds)
 
     def type(self, go_name: str) -> Row:
-        """The row of a named type. Raises KeyError for one that is not kept."""
+        """Returns the row of a named type. Raises KeyError for one that is not kept."""
         package, _, base = go_name.rpartition(".")
         row: Row = self.package(package)[base]
         return row
 
     def package(self, package: str) -> Row:
-        """The rows of the types of a Go package, by name; none if no type of it is kept."""
+        """Returns the rows of the types of a Go package, by name; none if no type of it is kept."""
         rows = self._packages.get(package)
         if rows is None:
             try:
@@ -231,7 +231,7 @@ class Facts:
         return rows
 
     def row(self, go_name: str) -> Row:
-        """The same, but an empty row for what is not kept (`string`, `[]string` …)."""
+        """Returns the same, but an empty row for what is not kept (`string`, `[]string` …)."""
         try:
             return self.type(go_name)
         except KeyError:
@@ -244,7 +244,7 @@ class Facts:
         return schemas
 
     def type_names(self) -> Sequence[str]:
-        """The Go names of all types (reads everything)."""
+        """Returns the Go names of all types (reads everything)."""
         names = []
         for file in self._names("types"):
             package = file.removesuffix(".json").replace("_", "/")
@@ -257,7 +257,7 @@ class Facts:
         return columns
 
     def columns(self, path: str) -> Sequence[Row]:
-        """The table columns (name, type, format, priority) of a collection, by its path; none if it cannot be listed."""
+        """Returns the table columns (name, type, format, priority) of a collection, by its path; none if it cannot be listed."""
         return self._columns.get(path, ())
 
     @cached_property
@@ -374,7 +374,7 @@ _GROUP: Final = "fakekube.descriptions"
 @forgettable
 @cache
 def published_document(version: str) -> Mapping[str, Any]:
-    """The published document of a minor; empty if there is none."""
+    """Returns the published document of a minor; empty if there is none."""
     from importlib.metadata import entry_points
 
     for point in entry_points(group=_GROUP, name=version):
@@ -384,7 +384,7 @@ def published_document(version: str) -> Mapping[str, Any]:
 
 
 def _of_kubernetes_validate(version: str) -> Mapping[str, Any]:
-    """The definitions that the package kubernetes-validate has of a minor; empty if it is not installed, or has none."""
+    """Returns the definitions that the package kubernetes-validate has of a minor; empty if it is not installed, or has none."""
     package = find_spec("kubernetes_validate")
     if package is None or package.origin is None:
         return {}

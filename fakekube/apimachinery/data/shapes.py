@@ -41,7 +41,7 @@ def schema_name(go_name: str) -> str:
 
 
 def type_schema(go_name: str, rows: Rows) -> dict[str, Any]:
-    """The OpenAPI v3 schema of a named type.
+    """Returns the OpenAPI v3 schema of a named type.
 
     DeleteOptions and WatchEvent have no x-kubernetes-group-version-kind here: theirs differs from document to
     document (the core group's, and that of the document's group version).
@@ -68,7 +68,7 @@ def _fields(go_name: str, rows: Rows) -> Iterator[tuple[str, Row]]:
 
 
 def property_schema(row: Row, rows: Rows) -> dict[str, Any]:
-    """The OpenAPI v3 schema of a field with this row."""
+    """Returns the OpenAPI v3 schema of a field with this row."""
     if "x" in row:
         return dict(row["x"])
     pointer = row["t"].startswith("*")
@@ -107,7 +107,7 @@ def _reference_in_all_of(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _zero(type_name: str, rows: Rows) -> Any:
-    """The zero value as a default; None for types that have a form of their own."""
+    """Returns the zero value as a default; None for types that have a form of their own."""
     if type_name in _ZEROS:
         return _ZEROS[type_name]
     row = rows(type_name)

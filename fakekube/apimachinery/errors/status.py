@@ -64,7 +64,7 @@ class StatusError(Exception):
         return (self.details or {}).get("retryAfterSeconds")
 
     def status(self) -> dict[str, Any]:
-        """The Status object, with the fields in the order of meta/v1."""
+        """Returns the Status object, with the fields in the order of meta/v1."""
         metadata = {"continue": self.continue_token} if self.continue_token else {}
         body: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure"}
         if self.message:

@@ -273,7 +273,7 @@ def _flow_schema(obj: StoredObject, ages: Ages) -> list[Any]:
 
 
 def flow_order(obj: StoredObject) -> tuple[int, str]:
-    """The sort key of FlowSchemas: the order in which they are matched."""
+    """Returns the sort key of FlowSchemas: the order in which they are matched."""
     return _spec(obj).get("matchingPrecedence", 0), name(obj)
 
 

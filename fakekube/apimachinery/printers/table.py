@@ -1,8 +1,8 @@
 """Tables: lists of objects as rows of cells, as kubectl prints them.
 
 Every resource has a `TableConvertor`: its columns, and a function that makes the cells of a row. Built-in
-ones take their columns from `apimachinery/data/` and their cells from `views.printers`; kinds without a printer show
-name and creation time. Custom resources have convertors of their own (`apimachinery.printers.custom`).
+ones take their columns from `apimachinery/data/` and their cells from the modules beside this one; kinds without a printer show
+name and creation time. Custom resources have convertors of their own (`printers.custom`).
 
 Specified by: k8s.io/kubernetes/pkg/printers (tablegenerator.go), k8s.io/apiserver/pkg/registry/rest
 (table.go), pkg/endpoints/handlers/response.go (asTable).
@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, Final
 
 from fakekube.apimachinery import data
@@ -171,7 +171,7 @@ def _of_storage_classes(convertor: TableConvertor, objects: Sequence[StoredObjec
     return _with_default(convertor, default) if default else convertor
 
 
-@cache
+@lru_cache(maxsize=64)
 def _with_default(convertor: TableConvertor, default: str) -> TableConvertor:
     return replace(convertor, cells=partial(cluster.storage_class, default=default))
 
@@ -195,7 +195,7 @@ _SCALE: Final = TableConvertor(
 
 @cache
 def convertor_for(group: str, version: str, plural: str, *, scale: bool = False, minor: str = data.DEFAULT) -> TableConvertor:
-    """The convertor of a built-in resource of a minor, or of its scale."""
+    """Returns the convertor of a built-in resource of a minor, or of its scale."""
     if scale:
         return _SCALE
     older = _OLDER_CELLS.get((group, plural))
@@ -344,7 +344,7 @@ _FIELDS_IN_ANNOTATIONS: Final = {
 def partial_metadata(
     obj: StoredObject, api_version: str, resource: tuple[str, str] = ("", ""), *, custom: bool = False
 ) -> Object:
-    """The metadata of an object, in the order of ObjectMeta.
+    """Returns the metadata of an object, in the order of ObjectMeta.
 
     Args:
         obj: any object in its storage version, with or without kind and apiVersion.

@@ -51,7 +51,7 @@ _MAXIMUM_PLANS: Final = 500
 
 
 def decoder(type_: Type) -> Decoder:
-    """The compiled decoder of a type."""
+    """Returns the compiled decoder of a type."""
     known: Decoder | None = type_.compiled.get("decode")
     if known is None:
         known = type_.compiled["decode"] = _COMPILERS[type_.shape](type_)

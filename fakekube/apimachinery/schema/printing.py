@@ -44,7 +44,7 @@ _ZEROS: dict[Shape, Any] = {
 
 
 def zero(type_: Type) -> Any:
-    """The printed zero value of a type; a new tree each time."""
+    """Returns the printed zero value of a type; a new tree each time."""
     return _new_struct(always_printed(type_)) if type_.shape is _STRUCT else _ZEROS.get(type_.shape)
 
 
@@ -53,7 +53,7 @@ def _new_struct(fields: tuple[tuple[str, Callable[[], Any]], ...]) -> dict[str, 
 
 
 def always_printed(type_: Type) -> tuple[tuple[str, Callable[[], Any]], ...]:
-    """The fields of a struct that are printed even if unset, in order, each with a factory of the value."""
+    """Returns the fields of a struct that are printed even if unset, in order, each with a factory of the value."""
     known: tuple[tuple[str, Callable[[], Any]], ...] | None = type_.compiled.get("always")
     if known is None:
         makers = ((field.name, _maker(field)) for field in type_.fields.values())

@@ -59,7 +59,7 @@ class Strict:
 
 
 def _member_paths(type_: Type, value: Any, path: str) -> Iterable[str]:
-    """The paths of all members that the typed decoder meets."""
+    """Returns the paths of all members that the typed decoder meets."""
     shape = type_.shape
     if type(value) is list and shape is Shape.LIST and type_.items is not None:
         for index, item in enumerate(value):

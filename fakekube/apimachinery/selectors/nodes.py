@@ -84,7 +84,7 @@ def selects_node(selector: Mapping[str, Any], node: Node) -> bool:
 
 
 def required_node_affinity(spec: Mapping[str, Any]) -> Callable[[Node], bool] | None:
-    """The nodeSelector and the required node affinity of the spec of a pod; None if the pod has neither."""
+    """Returns the nodeSelector and the required node affinity of the spec of a pod; None if the pod has neither."""
     node_labels = spec.get("nodeSelector")
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")

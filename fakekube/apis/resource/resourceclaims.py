@@ -156,7 +156,7 @@ def _validate_template(obj: Object) -> list[FieldError]:
 
 
 def _problems_with_extended_name(name: str) -> list[str]:
-    """What the declared rule says of the name of an extended resource (k8s-extended-resource-name)."""
+    """Returns what the declared rule says of the name of an extended resource (k8s-extended-resource-name)."""
     texts = []
     if "/" not in name:
         texts.append("a name must be a domain-prefixed path, such as 'example.com/my-prop'")

@@ -94,7 +94,7 @@ class Activation:
         self._made: dict[str, Any] = {}
 
     def get(self, name: str, default: Any, /) -> Any:
-        """The value of a variable."""
+        """Returns the value of a variable."""
         try:
             return self._made[name]
         except KeyError:
@@ -426,7 +426,7 @@ def _evaluate(expression: Compiled, activation: Activation, budget: int) -> tupl
 
 
 def compose(environment: Environment, variables: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Compiled], Environment]:
-    """The compiled variables by their names, and the environment of the expressions after them."""
+    """Returns the compiled variables by their names, and the environment of the expressions after them."""
     made: dict[str, Compiled] = {}
     for variable in variables:
         name = variable.get("name", "")

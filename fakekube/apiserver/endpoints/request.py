@@ -69,7 +69,7 @@ class Query:
             self._values.setdefault(key, []).append(value)
 
     def get(self, key: str) -> str | None:
-        """The first value of a parameter, or None if it is not there."""
+        """Returns the first value of a parameter, or None if it is not there."""
         values = self._values.get(key)
         return values[0] if values else None
 
@@ -78,7 +78,7 @@ class Query:
         return self._values.get(key, ())
 
     def mapping(self) -> Mapping[str, Sequence[str]]:
-        """All parameters like Go's url.Values; must not be changed."""
+        """Returns all parameters like Go's url.Values; must not be changed."""
         return self._values
 
     def __contains__(self, key: str) -> bool:
@@ -138,10 +138,10 @@ class Audit(Protocol):
     """Receives data for the audit event of a request."""
 
     def request_object(self, obj: Mapping[str, Any]) -> None:
-        """The object in the body, in the version of the endpoint, with kind and apiVersion."""
+        """Returns the object in the body, in the version of the endpoint, with kind and apiVersion."""
 
     def request_patch(self, patch: Any) -> None:
-        """The patch in the body."""
+        """Returns the patch in the body."""
 
     def record_deprecation(self) -> None:
         """Records that the requested API version is deprecated."""
@@ -190,7 +190,7 @@ class Request:
         self.accept, self.content_type, self.user_agent = get("accept", ""), get("content-type", ""), get("user-agent", "")
 
     def read_body(self, limit: int = MAX_REQUEST_BODY_BYTES) -> bytes:
-        """The whole body.
+        """Returns the whole body.
 
         Raises StatusError 413 if it has more than `limit` bytes.
         """

@@ -383,7 +383,7 @@ def _first_workloads() -> Storage:
 
 
 def _alpha_workloads() -> Storage:
-    """Those of v1alpha2, which has other fields."""
+    """Returns those of v1alpha2, which has other fields."""
     from fakekube.apis.scheduling import POD_GROUP_STATUS, AlphaPodGroupStrategy, AlphaWorkloadStrategy
 
     return {"podgroups": AlphaPodGroupStrategy, "podgroups/status": POD_GROUP_STATUS, "workloads": AlphaWorkloadStrategy}

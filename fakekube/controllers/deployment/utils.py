@@ -288,7 +288,7 @@ HASH_LABEL: Final = "pod-template-hash"
 
 
 def by_creation(replica_set: Object) -> tuple[str, str]:
-    """A sort key of ReplicaSets: the oldest first."""
+    """Returns a sort key of ReplicaSets: the oldest first."""
     return replica_set["metadata"]["creationTimestamp"], replica_set["metadata"]["name"]
 
 

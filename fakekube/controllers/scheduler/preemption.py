@@ -111,7 +111,7 @@ def _select_victims_on_node(
 
 
 def _pod_importance(pod: PodInfo) -> tuple[int, str]:
-    """A sort key of pods: the most important first, by priority, then by start time (MoreImportantPod)."""
+    """Returns a sort key of pods: the most important first, by priority, then by start time (MoreImportantPod)."""
     return -pod.priority, _start_time(pod)
 
 
@@ -146,7 +146,7 @@ def _budget_selects(budget: StoredObject, pod: PodInfo) -> bool:
 
 
 def _selection_key(candidate: Candidate) -> tuple[int, int, int, int, tuple[int, ...], str]:
-    """A sort key of candidates (pickOneNodeForPreemption): the fewest violations, the least important victims first.
+    """Returns a sort key of candidates (pickOneNodeForPreemption): the fewest violations, the least important victims first.
 
     Of otherwise equal candidates the one whose most important victims have started last is first.
     """

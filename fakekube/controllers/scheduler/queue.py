@@ -210,7 +210,7 @@ class SchedulingQueue:
         self._nominated: dict[str, tuple[str, PodInfo]] = {}
 
     def __len__(self) -> int:
-        """The number of active pods."""
+        """Returns the number of active pods."""
         return len(self._active)
 
     def add(self, pod: PodInfo) -> None:

@@ -349,6 +349,14 @@ def test_date_header_follows_the_clock(serve: Serve, connect: Connect, clock: Cl
     assert client.answer()[1]["Date"] == clock.now().strftime("%a, %d %b %Y %H:%M:%S GMT")
 
 
+def test_date_follows_a_clock_that_runs_faster(clock: Clock) -> None:
+    server = Server(lambda environ, start_response: [], clock=clock)
+    clock.scale(10_000.0)
+    before = server.date()
+    time.sleep(0.001)
+    assert server.date() != before
+
+
 def test_watch_over_websocket(serve: Serve, connect: Connect, topic: Any, make_cursor: Any) -> None:
     watch = Watch(lambda: make_cursor(topic), "101 Switching Protocols")
     client = connect(serve(watch))

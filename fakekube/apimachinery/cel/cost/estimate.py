@@ -50,7 +50,7 @@ Path = tuple[str, ...]
 
 
 def estimate(checked: Checked, root: Declaration) -> Range:
-    """The cost of an expression; every variable has the declaration `root`."""
+    """Returns the cost of an expression; every variable has the declaration `root`."""
     with room(checked.deep):
         return _Estimator(checked, root).cost(checked.tree)
 

@@ -21,7 +21,7 @@ def unexpected_end() -> DecodeError:
 
 
 def _negative_length() -> DecodeError:
-    """The error for a length beyond int64, or one that ends beyond it."""
+    """Returns the error for a length beyond int64, or one that ends beyond it."""
     return DecodeError("proto: negative length found during unmarshaling")
 
 

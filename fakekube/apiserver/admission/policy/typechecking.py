@@ -34,7 +34,7 @@ _MOST_TYPES: Final = 10
 
 
 def expression_warnings(spec: Object, resources: Iterable[Resource]) -> list[dict[str, str]]:
-    """The expressionWarnings of a policy's status.
+    """Returns the expressionWarnings of a policy's status.
 
     Args:
         spec: of a ValidatingAdmissionPolicy.

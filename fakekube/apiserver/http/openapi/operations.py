@@ -479,7 +479,7 @@ class _Builder:
 
 
 def _subpath_of(path: str) -> str:
-    """The subresource of a path; "" if it is none."""
+    """Returns the subresource of a path; "" if it is none."""
     _, inside, rest = path.partition("/{name}/")
     return rest.partition("/")[0] if inside else ""
 
