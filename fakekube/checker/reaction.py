@@ -215,6 +215,23 @@ def find_changed_paths(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterat
         yield path
 
 
+def leaves_of(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Yields the paths and values of all that is neither an object nor a list."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from leaves_of(inner, (*path, key))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from leaves_of(inner, (*path, number))
+    else:
+        yield path, value
+
+
+def is_time(value: Any) -> bool:
+    """Reports whether a value is a time, as the API writes it."""
+    return isinstance(value, str) and _TIME.match(value) is not None
+
+
 def _count(effect: Effect, cluster: Cluster, copy: Copy, calls: Sequence[Call]) -> int:
     """Returns how often an effect is found for a copy."""
     name = effect.name_for(copy)
@@ -327,6 +344,7 @@ def _delivers_object(call: Call, name: str, revision: int) -> bool:
     return any(event.name == name or (not event.type and event.revision >= revision) for event in call.events)
 
 
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 _FORM = re.compile(r"(?P<resource>[a-z0-9.]+)/(?P<name>[^:/]+)(?::(?P<path>[^=]+)(?:=(?P<value>.*))?)?")
 #: A dot without a backslash before it.
 _DOT = re.compile(r"(?<!\\)\.")

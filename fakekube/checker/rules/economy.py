@@ -11,10 +11,12 @@ from itertools import pairwise
 from statistics import mean
 from typing import TYPE_CHECKING
 
+from fakekube.checker.reaction import SYSTEM_FIELDS, is_time, leaves_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.trace import LEASES
 from fakekube.checker.verdict import Verdict
 from fakekube.checker.writes import is_apply, require_writes, touch_objects, writes_of
+from fakekube.controllers.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -194,14 +196,19 @@ class NeedlessWrites(RequestEconomy):
                 for resource, obj in touch_objects(trial, trial.copies[0])
             }
             trial.wait(trial.baseline.seconds_to_react(1.0))
-            self.rounds.append(_find_needless(trial.trace.since(mark), touched, before))
+            calls = writes_of(trial.trace.since(mark))
+            needless = _find_needless(calls, touched, before)
+            for call in calls:
+                if call.succeeded and _changes_only_times(trial, call):
+                    needless.setdefault((call.verb, call.path), []).append(call)
+            self.rounds.append(needless)
 
     def judge_trace(self, trial: Trial) -> Verdict:
         first, *others = self.rounds
         for (verb, path), calls in first.items():
             if all((verb, path) in other for other in others):
                 return Verdict.warning(
-                    f"{verb} {path} without a change, each time after another client had annotated the object",
+                    f"{verb} {path} without a change, or only of times, each time after another client had annotated the object",
                     *trial.excerpt([*calls, *(call for other in others for call in other[verb, path])]),
                 )
         return Verdict.success(f"{len(self.rounds)} annotations of others")
@@ -218,11 +225,26 @@ def _find_needless(
         before: the revision of the cluster before that; other objects have not been written since.
     """
     found: dict[tuple[str, str], list[Call]] = {}
-    for call in writes_of(calls):
+    for call in calls:
         changes = call.verb in ("update", "patch") and call.succeeded and not is_apply(call)
         if changes and 0 < (call.revision or 0) <= touched.get((call.collection, call.name), before):
             found.setdefault((call.verb, call.path), []).append(call)
     return found
+
+
+def _changes_only_times(trial: Trial, call: Call) -> bool:
+    """Reports whether a write has replaced times in an object, and nothing else."""
+    try:
+        versions = trial.cluster.history(call.collection, call.name, call.namespace or None)
+    except (ApiError, UnknownResource):  # its definition is deleted
+        return False
+    for old, new in pairwise(versions):
+        if new.revision == call.revision and new.type == "MODIFIED":
+            before, after = (dict(leaves_of(one.object)) for one in (old, new))
+            changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+            changed = {path for path in changed if path[:2] not in SYSTEM_FIELDS}
+            return bool(changed) and all(is_time(before.get(path)) and is_time(after.get(path)) for path in changed)
+    return False
 
 
 RULES: tuple[type[Rule], ...] = (IdleRequests, NeedlessWrites)

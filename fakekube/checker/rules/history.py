@@ -10,12 +10,11 @@ from __future__ import annotations
 import base64
 import binascii
 import copy as copies
-import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
-from fakekube.checker.reaction import SYSTEM_FIELDS, children_of
+from fakekube.checker.reaction import SYSTEM_FIELDS, children_of, is_time, leaves_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.sieve import MissedChildDeletion
 from fakekube.checker.sample import changes_of_texts, new_token
@@ -40,7 +39,6 @@ _State = dict[_Place, dict[_Path, Any]]
 _ADDED = "check.fakekube.dev/added"
 #: Metadata that differs between equal objects, or does not follow from the object of another one.
 _OWN_METADATA = frozenset({"uid", "creationTimestamp", "selfLink", "name", "generateName", "ownerReferences", "finalizers"})
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 #: In place of a value that is not there.
 _NOTHING = object()
 
@@ -212,8 +210,7 @@ class _Compared:
                 continue
             for path, value in wanted.items():
                 old = before.get(path, _NOTHING)
-                is_time = isinstance(value, str) and _TIME.match(value)
-                if value != other.get(path, _NOTHING) or value == old or is_time:
+                if value != other.get(path, _NOTHING) or value == old or is_time(value):
                     continue
                 yield place, path, old, value, after.get(path, _NOTHING)
 
@@ -262,13 +259,17 @@ def _state_of(trial: Trial, copy: Copy) -> _State:
     found: _State = {}
     for resource in trial.baseline.reaction.children:
         children = children_of(trial.cluster, copy, resource)
+        generated: list[dict[_Path, Any]] = []
         for child in children:
-            name = child["metadata"]["name"]
-            known = copy.token in name and not child["metadata"].get("generateName")
-            if known or len(children) == 1:  # else they cannot be told apart
-                found[resource, _normal(name, copy.token) if known else "*"] = _values_of(child, copy.token)
+            name, values = child["metadata"]["name"], _values_of(child, copy.token)
+            if copy.token in name and not child["metadata"].get("generateName"):
+                found[resource, _normal(name, copy.token)] = values
+            else:
+                generated.append(values)
+        if generated:
+            found[resource, "*"] = _merge(generated)
     for (resource, obj), made in zip(own_objects(trial, copy), copy.objects, strict=False):
-        given = {path for path, _ in _leaves(made, ())}
+        given = {path for path, _ in leaves_of(made)}
         values = _values_of(obj, copy.token)
         found[resource, _normal(obj["metadata"]["name"], copy.token)] = {
             path: value for path, value in values.items() if path not in given and _ADDED not in path
@@ -276,26 +277,21 @@ def _state_of(trial: Trial, copy: Copy) -> _State:
     return found
 
 
+def _merge(several: Sequence[dict[_Path, Any]]) -> dict[_Path, Any]:
+    """Returns the values of objects that cannot be told apart: those of each path together, if there are several objects."""
+    if len(several) == 1:
+        return several[0]
+    return {path: tuple(sorted(str(one.get(path)) for one in several)) for path in set().union(*several)}
+
+
 def _values_of(obj: Mapping[str, Any], token: str) -> dict[_Path, Any]:
     """Returns the values in an object that may follow from another one, by their paths."""
     system = {path[1] for path in SYSTEM_FIELDS} | _OWN_METADATA
     return {
         path: _normal(value, token)
-        for path, value in _leaves(obj, ())
+        for path, value in leaves_of(obj)
         if not (path[0] == "metadata" and len(path) > 1 and path[1] in system)
     }
-
-
-def _leaves(value: Any, path: _Path) -> Iterator[tuple[_Path, Any]]:
-    """Yields the paths and values of all that is neither an object nor a list."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _leaves(inner, (*path, key))
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            yield from _leaves(inner, (*path, number))
-    else:
-        yield path, value
 
 
 def _normal(value: Any, token: str) -> Any:

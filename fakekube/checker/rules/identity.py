@@ -406,9 +406,10 @@ class VanishedMeanwhile(Rule):
         return judge_loop(trial, 404) or self._created_again(trial)
 
     def _created_again(self, trial: Trial) -> Verdict | None:
-        """Judges whether a write has created the deleted object again, as an apply or a PUT may do."""
+        """Judges whether a write has created the deleted object again: an apply, a PUT, or a create after the 404."""
         for call in trial.trace.since(trial.provoked_at):
-            if call.is_write and call.verb != "create" and call.status == 201 and call.path.split("/status")[0] in self.removed:
+            path = f"{call.path}/{call.exchange.name}" if call.verb == "create" else call.path.split("/status")[0]
+            if call.is_write and call.status == 201 and path in self.removed:
                 return Verdict.failure(
                     f"{call.verb} {call.path} created the object again, which somebody had deleted", *trial.excerpt([call])
                 )

@@ -327,8 +327,7 @@ DEFECTS = (
     ("sites", "task-for-each", "S3"),
     ("sites", "first-token", "A1"),
     ("sites", "sole-condition", "C3"),
-    ("sites", "takes-any-owner", "C5"),
-    ("sites", "adopts-anything", "C5"),
+    ("sites", "overwrites", "C5"),
     ("batches", "what-came", "R7"),
     ("batches", "no-idle", "W7"),
     ("batches", "slower-and-slower", "R2,W5,W6"),
@@ -352,7 +351,7 @@ DEFECTS = (
     ("desk", "half-page", "R7"),
     ("desk", "so-far", "P1"),
     ("desk", "replaces-bytes", "W8"),
-    ("desk", "error-is-object", "W4"),
+    ("desk", "errors-are-news", "W4,W1"),
     ("desk", "makes-it-again", "C6"),
     ("desk", "newest-revision", "C2"),
     ("desk", "no-revision", "C2"),
@@ -373,6 +372,8 @@ SUSPECTED = frozenset(
         ("vaults", "own-shape"),
         ("shares", "own-notes"),
         ("fleet", "lists-each"),
+        ("sites", "always-now"),
+        ("batches", "puts-its-own"),
     }
 )
 

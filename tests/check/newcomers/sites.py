@@ -279,9 +279,11 @@ class Operator:
         meta, spec = site["metadata"], site["spec"]
         wanted = self.wanted(site)
         digest = json.dumps([meta["uid"] if DEFECT != "done-by-name" else "", *wanted.values()], sort_keys=True)
+        if DEFECT == "done-by-name" and self.applied.get(key) == digest:
+            return
         for name, body in wanted.items():
             known = self.children[name].store.get((key[0], body["metadata"]["name"]))
-            if known is not None and self.owner_of(known) not in ("", meta["uid"]):
+            if known is not None and self.owner_of(known) != meta["uid"] and DEFECT != "overwrites":
                 await self.replace(name, known, site)
             elif known is None or self.applied.get(key) != digest or self.differs(known, body):
                 await self.apply(name, key[0], body)
@@ -312,7 +314,7 @@ class Operator:
     @staticmethod
     def owner_of(child):
         owners = child["metadata"].get("ownerReferences") or ()
-        return next((one["uid"] for one in owners if one.get("controller")), "" if DEFECT == "adopts-anything" else "nobody")
+        return next((one["uid"] for one in owners if one.get("controller")), "nobody")
 
     def differs(self, known, body):
         """Whether a child lacks something that is wanted; the server may have added more."""
@@ -328,8 +330,6 @@ class Operator:
         owners = known["metadata"].get("ownerReferences") or ()
         if not any(one["kind"] == "Site" and one["name"] == site["metadata"]["name"] for one in owners):
             raise Refused(409, "somebody else's")
-        if DEFECT == "takes-any-owner":
-            return
         if not known["metadata"].get("deletionTimestamp"):
             only = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": known["metadata"]["uid"]}}
             path = f"/api/v1/namespaces/{known['metadata']['namespace']}/{name}/{known['metadata']['name']}"
@@ -349,7 +349,8 @@ class Operator:
                 if refused.code != 404:
                     raise
             else:
-                if self.owner_of(known) not in ("", body["metadata"]["ownerReferences"][0]["uid"]):
+                owner = body["metadata"]["ownerReferences"][0]["uid"]
+                if self.owner_of(known) != owner and DEFECT != "overwrites":
                     raise Refused(409, "it belongs to another")
         force = "" if DEFECT == "asks-nicely" else "&force=true"
         await self.server.call("PATCH", f"{path}?fieldManager={MANAGER}{force}", body, "application/apply-patch+yaml")
