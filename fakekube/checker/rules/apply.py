@@ -94,9 +94,7 @@ class AppliedByOthers(Rule):
                     f"applies {call.path} with a label of others, and so becomes its manager", *trial.excerpt([call])
                 )
         refused = Counter(
-            (call.path, call.exchange.raw_body)
-            for call in trial.trace.since(trial.provoked_at)
-            if call.status == 409 and is_apply(call)
+            (call.path, call.exchange.raw_body) for call in trial.trace.since(trial.provoked_at) if _is_conflict_of_managers(call)
         )
         if refused:
             (path, _), count = refused.most_common(1)[0]
@@ -122,7 +120,7 @@ class AppliedByOthers(Rule):
         """Judges whether the client leaves a conflict of managers as it is: it forces no apply, and has not done so later."""
         applied = [call for call in trial.trace.since(trial.provoked_at) if is_apply(call)]
         for call in applied:
-            if call.status == 409 and not any(
+            if _is_conflict_of_managers(call) and not any(
                 one.path == call.path and one.succeeded and one.number > call.number for one in applied
             ):
                 return Verdict.failure(
@@ -130,6 +128,15 @@ class AppliedByOthers(Rule):
                     *trial.excerpt([one for one in applied if one.path == call.path]),
                 )
         return None
+
+
+def _is_conflict_of_managers(call: Call) -> bool:
+    """Reports whether an apply was refused because of other managers, and not because it has an old resourceVersion."""
+    answer = call.answer
+    if call.status != 409 or not is_apply(call) or not isinstance(answer, dict):
+        return False
+    causes = (answer.get("details") or {}).get("causes") or ()
+    return any(one.get("reason") == "FieldManagerConflict" for one in causes)
 
 
 def _add_label(obj: Object) -> None:

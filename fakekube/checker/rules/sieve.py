@@ -302,7 +302,8 @@ class DeletedWhileKilled(MissedDeletion):
     def require(self, baseline: Baseline) -> None:
         if not baseline.adds_finalizer or not baseline.deleted_children:
             raise NotExercised("the client has no finalizer for what it makes")
-        if len(learned_writes(baseline)) <= self.PLACE:
+        children = baseline.reaction.children
+        if len(learned_writes(baseline)) + sum(children.values()) - len(children) <= self.PLACE:
             raise NotExercised(f"the client's reaction has no more than {self.PLACE} writes")
 
     def provoke(self, trial: Trial) -> None:

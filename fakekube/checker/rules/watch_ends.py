@@ -83,7 +83,7 @@ class NormalEnd(ResumedWatch):
                 )
             relisted.append(following)
         for key, stream in trial.streams_since().items():
-            same = [one for one in ended if one.stream == key and one.newest_delivered(bookmarks=False)]
+            same = [one for one in self.ended if one.stream == key and one.newest_delivered(bookmarks=False)]
             slower = judge_pauses_after_success(stream, same) if not trial.baseline.is_shared(key) else None
             if slower is not None:
                 return slower

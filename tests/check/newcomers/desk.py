@@ -294,7 +294,7 @@ def watch(revision):
             raise refusal(answer, answer.read())
         try:
             for piece in answer.iter_bytes():
-                rest += piece.decode(errors="replace").encode() if DEFECT == "replaces-bytes" else piece
+                rest += piece
                 *lines, rest = rest.split(b"\n")
                 for line in lines:
                     event = json.loads(line)

@@ -232,21 +232,11 @@ class Operator:
                 self.add((child["metadata"]["namespace"], owner["name"]))
 
     def add(self, key):
-        if DEFECT == "task-for-each":
-            asyncio.get_running_loop().create_task(self.alone(key))
-        elif key in self.busy:
+        if key in self.busy:
             self.again.add(key)
         elif key not in self.queued:
             self.queued.add(key)
             self.queue.put_nowait(key)
-
-    async def alone(self, key):
-        seen, pause = self.sites.store.get(key), Backoff(0.3, 20.0)
-        while True:
-            try:
-                return await self.reconcile(key, seen)
-            except TROUBLE:
-                await asyncio.sleep(pause.draw())
 
     async def work(self):
         while True:
@@ -271,19 +261,20 @@ class Operator:
                     self.again.discard(key)
                     self.add(key)
 
-    async def reconcile(self, key, seen=None):
-        site = seen or self.sites.store.get(key)
+    async def reconcile(self, key):
+        site = self.sites.store.get(key)
         if site is None or site["metadata"].get("deletionTimestamp"):
-            self.applied.pop(key if DEFECT != "done-by-name" else None, None)
+            if DEFECT != "done-by-name":
+                self.applied.pop(key, None)
             return
         meta, spec = site["metadata"], site["spec"]
         wanted = self.wanted(site)
-        digest = json.dumps([meta["uid"] if DEFECT != "done-by-name" else "", *wanted.values()], sort_keys=True)
+        digest = json.dumps(spec if DEFECT == "done-by-name" else [meta["uid"], *wanted.values()], sort_keys=True)
         if DEFECT == "done-by-name" and self.applied.get(key) == digest:
             return
         for name, body in wanted.items():
             known = self.children[name].store.get((key[0], body["metadata"]["name"]))
-            if known is not None and self.owner_of(known) != meta["uid"] and DEFECT != "overwrites":
+            if known is not None and self.owner_of(known) != meta["uid"]:
                 await self.replace(name, known, site)
             elif known is None or self.applied.get(key) != digest or self.differs(known, body):
                 await self.apply(name, key[0], body)
@@ -349,8 +340,7 @@ class Operator:
                 if refused.code != 404:
                     raise
             else:
-                owner = body["metadata"]["ownerReferences"][0]["uid"]
-                if self.owner_of(known) != owner and DEFECT != "overwrites":
+                if self.owner_of(known) != body["metadata"]["ownerReferences"][0]["uid"]:
                     raise Refused(409, "it belongs to another")
         force = "" if DEFECT == "asks-nicely" else "&force=true"
         await self.server.call("PATCH", f"{path}?fieldManager={MANAGER}{force}", body, "application/apply-patch+yaml")
@@ -372,10 +362,8 @@ class Operator:
             "status": {"address": address, "seen": meta["generation"], "conditions": [condition]},
         }
         path = f"/apis/pages.checked.dev/v1/namespaces/{meta['namespace']}/sites/{meta['name']}/status"
-        others = [one for one in status.get("conditions") or () if one["type"] != "Served"]
-        body["status"]["conditions"] += others if DEFECT != "sole-condition" else []
-        if DEFECT != "sole-condition":
-            body["metadata"]["resourceVersion"] = meta["resourceVersion"]
+        body["status"]["conditions"] += [one for one in status.get("conditions") or () if one["type"] != "Served"]
+        body["metadata"]["resourceVersion"] = meta["resourceVersion"]
         try:
             kind = "application/apply-patch+yaml"
             await self.server.call("PATCH", f"{path}?fieldManager={MANAGER}-status&force=true", body, kind)

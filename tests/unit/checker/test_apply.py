@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import fakekube
-from fakekube.checker.rules.apply import AppliedByOthers, apply_as_other
+from fakekube.checker.rules.apply import AppliedByOthers, _is_conflict_of_managers, apply_as_other
 
 PATH = "/apis/apps/v1/namespaces/default/deployments/web"
 SECRET = "/api/v1/namespaces/default/secrets/web"
@@ -43,3 +43,18 @@ def test_another_manager_owns_a_text_that_the_client_applies(path: str, before: 
         assert apply_as_other(trial, exchange, AppliedByOthers.MANAGER)
         with pytest.raises(fakekube.ApiError, match=f'conflict with "{AppliedByOthers.MANAGER}"'):
             cluster.apply(after, field_manager="client", force=False)
+
+
+@pytest.mark.parametrize(
+    ("code", "details", "expected"),
+    [
+        (409, {"causes": [{"reason": "FieldManagerConflict", "field": ".data.text"}]}, True),
+        (409, {"name": "motd", "kind": "configmaps"}, False),  # it has an old resourceVersion
+        (409, None, False),
+        (422, {"causes": [{"reason": "FieldManagerConflict"}]}, False),
+    ],
+)
+def test_an_apply_with_an_old_revision_has_no_conflict_of_managers(code: int, details: Any, expected: bool) -> None:
+    exchange = SimpleNamespace(content_type="application/apply-patch+yaml")
+    call: Any = SimpleNamespace(verb="patch", exchange=exchange, status=code, answer={"details": details})
+    assert _is_conflict_of_managers(call) is expected
