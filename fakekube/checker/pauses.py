@@ -222,9 +222,11 @@ def _are_random(pauses: Sequence[float]) -> bool:
 def _are_around(pauses: Sequence[float]) -> bool:
     """Reports whether pauses have one length, apart from a jitter; a busy machine makes some of them longer."""
     usual = sorted(pauses)[: max(round(_MOST * len(pauses)), 1)]
-    return min(usual) > _TOGETHER and max(usual) <= _VARIES * min(usual) and max(pauses) <= 2 * _VARIES * min(usual)
+    return min(usual) > _COMPARABLE and max(usual) <= _VARIES * min(usual) and max(pauses) <= 2 * _VARIES * min(usual)
 
 
+#: Shorter pauses, in seconds, may be those of a helper within a queue, which begins anew each time.
+_COMPARABLE = 0.3
 #: Pauses surely do not grow if there are so many of them around one length, or so many times more attempts in the second half.
 _CERTAIN, _MORE = 6, 2.0
 

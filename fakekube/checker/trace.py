@@ -314,8 +314,12 @@ class Stream:
         return any(one.at <= at and (one.end is None or one.end > at) for one in self.watches)
 
     def pauses(self) -> list[float]:
-        """Returns the periods without an active request of the stream, in seconds."""
-        return [max(following.at - one.end, 0.0) for one, following in pairwise(self.calls) if one.end is not None]
+        """Returns the periods without an active request of the stream, in seconds; not those after a write that succeeded."""
+        return [
+            max(following.at - one.end, 0.0)
+            for one, following in pairwise(self.calls)
+            if one.end is not None and not (one.is_write and one.succeeded)
+        ]
 
     def time_connected(self, pause: float) -> float:
         """Returns when the newest call began, in seconds of the trial; if it has ended, when the next one begins after a

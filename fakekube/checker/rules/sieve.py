@@ -461,8 +461,9 @@ class UnseenChild(MissedChange):
 
     #: Seconds in which a client completes its reaction without the events of its children; some wait for these.
     UNTOLD: ClassVar[float] = 5.0
-    #: How many times the owner changes: a client may wait some seconds for the event.
+    #: How many times the owner changes, and the seconds after each: a client may wait some seconds for the event.
     TIMES: ClassVar[int] = 2
+    EXPECTED: ClassVar[float] = 12.0
 
     lost: Copy | None = None
 
@@ -494,7 +495,7 @@ class UnseenChild(MissedChange):
         self.lost = subject
         for _ in range(self.TIMES):  # without any event a client need not look at the copy
             self._alter(trial, subject)
-            if trial.await_reaction(subject):
+            if trial.await_reaction(subject, trial.baseline.seconds_to_react(self.EXPECTED)):
                 return
 
     def judge(self, trial: Trial) -> Verdict:
