@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from fakekube.checker.rules.economy import IdleRequests, NeedlessWrites, _find_needless
+import fakekube
+from fakekube.checker.rules.economy import IdleRequests, NeedlessWrites, _changes_only_times, _find_needless
 
 SECONDS = 60.0
 
@@ -89,3 +90,24 @@ def test_needless_writes_are_suspected_if_they_come_each_time(second: list[Any],
     trial: Any = SimpleNamespace(excerpt=list)
     rule.rounds = [{(one.verb, one.path): [one] for one in calls} for calls in ([write(7)], second)]
     assert rule.judge_trace(trial).outcome == verdict
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"seen": "2026-11-27T01:00:01Z"}, True),
+        ({"seen": "2026-11-27T01:00:01Z", "text": "other"}, False),
+        ({"text": "other"}, False),
+        ({"more": "2026-11-27T01:00:01Z"}, False),
+    ],
+)
+def test_a_write_of_nothing_but_times_is_told_from_others(change: dict[str, str], expected: bool) -> None:
+    with fakekube.Cluster(profile="apiserver") as cluster:
+        data = {"seen": "2026-11-27T01:00:00Z", "text": "hello"}
+        cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "motd"}, "data": data})
+        written = cluster.patch("configmaps", "motd", {"data": change})
+        call: Any = SimpleNamespace(
+            collection="configmaps", name="motd", namespace="default", revision=int(written["metadata"]["resourceVersion"])
+        )
+        run: Any = SimpleNamespace(cluster=cluster)
+        assert _changes_only_times(run, call) is expected

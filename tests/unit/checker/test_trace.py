@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import http.client
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import fakekube
-from fakekube.checker.trace import Trace, read_number
+from fakekube.checker.trace import Stream, StreamKey, Trace, read_number
 
 PATH = "/api/v1/configmaps"
 METADATA = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"
@@ -55,3 +57,14 @@ def test_events_are_read_in_each_format(cluster: fakekube.Cluster, accept: str) 
 )
 def test_what_is_no_number_counts_as_zero(text: str, number: int) -> None:
     assert read_number(text) == number
+
+
+def call(begun: float, end: float, *, write: bool = False, succeeded: bool = True) -> Any:
+    return SimpleNamespace(at=begun, end=end, is_write=write, succeeded=succeeded)
+
+
+def test_only_the_time_after_a_write_that_failed_is_a_pause() -> None:
+    key = StreamKey(PATH, "", "")
+    assert Stream(key, [call(0.0, 1.0), call(3.0, 4.0), call(4.0, 5.0)]).pauses() == [2.0, 0.0]
+    writes = [call(0.0, 1.0, write=True), call(9.0, 10.0, write=True, succeeded=False), call(12.0, 13.0, write=True)]
+    assert Stream(key, writes).pauses() == [2.0]
