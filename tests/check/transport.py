@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 import urllib.parse
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -300,10 +301,26 @@ def _decoded(response: http.client.HTTPResponse, data: bytes) -> bytes:
     return gzip.decompress(data) if response.getheader("Content-Encoding") == "gzip" else data
 
 
+def _pieces(response: http.client.HTTPResponse) -> Iterator[bytes]:
+    """Yields what arrives of a stream; a compressed one consists of many members of gzip."""
+    if response.getheader("Content-Encoding") != "gzip":
+        while piece := response.read1(65536):
+            yield piece
+        return
+    member = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    while piece := response.read1(65536):
+        while piece:
+            yield member.decompress(piece)
+            piece = member.unused_data if member.eof else b""
+            if member.eof:
+                member = zlib.decompressobj(16 + zlib.MAX_WBITS)
+
+
 def _lines(response: http.client.HTTPResponse) -> Iterator[bytes]:
     limit = 65536 if active("W9-limit") else 4 << 20 if active("W9-limit-4m") else None
     buffer = bytearray()
-    while piece := response.read1(65536):
+    for arrived in _pieces(response):
+        piece = arrived
         if active("W8-chunks"):
             yield piece
             continue
