@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.soak import clusters, linearizability, mutations, watchers
+from tests.soak import churn, clusters, linearizability, mutations, watchers
+from tests.soak.serving import ServedCluster
 
 
 def test_watchers_see_each_change_once_and_in_order() -> None:
@@ -37,3 +38,12 @@ def test_damaged_input_is_answered_or_refused(http2: bool) -> None:
 def test_stopped_clusters_keep_nothing() -> None:
     before, _, after = clusters.play(20)
     assert after.files <= before.files
+
+
+def test_what_comes_and_goes_is_gone() -> None:
+    with ServedCluster(*churn.FLAGS) as server, churn.Client(server) as client:
+        churn.prepare(client)
+        for subject in churn.SUBJECTS.values():
+            subject(client, 1)
+            subject(client, 1)  # of the same name
+    assert not server.output
