@@ -10,13 +10,13 @@ Specified by: k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_dispat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.selectors import SelectorError, from_label_selector
 from fakekube.apiserver.admission.matching import Match, VersionedAttributes, namespace_of
-from fakekube.apiserver.admission.policy.source import Binding, Hook
+from fakekube.apiserver.admission.policy.source import Binding, Hook, PolicySource
 
 if TYPE_CHECKING:
     from fakekube.apis.rest.cluster_access import ClusterAccess
@@ -42,6 +42,23 @@ class Invocation(NamedTuple, Generic[E]):
         return self.hook.name, self.binding.name, meta.get("namespace", ""), meta.get("name", "")
 
 
+class Dispatcher(Generic[E]):
+    """Dispatches writes to the policies of one kind in one cluster.
+
+    Args:
+        source: the policies.
+        dispatch_of: makes the dispatch of a write.
+    """
+
+    def __init__(self, source: PolicySource[E], dispatch_of: Callable[[Attributes], PolicyDispatch[E]]) -> None:
+        self._source = source
+        self._dispatch_of = dispatch_of
+
+    def dispatch(self, attributes: Attributes) -> None:
+        """Invokes all policies that match a write. Raises StatusError if it is denied."""
+        self._dispatch_of(attributes).run(self._source.hooks(attributes.context.services))
+
+
 class PolicyDispatch(Generic[E]):
     """The dispatch of one write to all policies."""
 
@@ -49,6 +66,10 @@ class PolicyDispatch(Generic[E]):
         self._attributes = attributes
         self._cluster = attributes.context.services
         self._versions: dict[int, VersionedAttributes] = {}
+
+    def run(self, hooks: Sequence[Hook[E]]) -> None:
+        """Invokes all policies that match. Raises StatusError if the write is denied."""
+        raise NotImplementedError
 
     def _fail(self, hook: Hook[E], binding: Binding | None, message: str) -> None:
         """Records that a policy or a binding cannot be configured; called only if that denies the write."""

@@ -40,7 +40,7 @@ from fakekube.apiserver.admission.cel import (
     evaluate,
 )
 from fakekube.apiserver.admission.chain import Attributes, forbidden
-from fakekube.apiserver.admission.policy.dispatch import Invocation, PolicyDispatch, namespace_object
+from fakekube.apiserver.admission.policy.dispatch import Dispatcher, Invocation, PolicyDispatch, namespace_object
 from fakekube.apiserver.admission.policy.source import Binding, Hook, PolicySource, compile_once
 from fakekube.base.golang.strconv import go_quote, unmarshal_error
 
@@ -270,19 +270,6 @@ class _Reinvocation:
         self.invoked = set()
 
 
-class Dispatcher:
-    """Dispatches writes to the mutating policies of one cluster."""
-
-    def __init__(self) -> None:
-        self._source: PolicySource[Mutator] = PolicySource(
-            "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", _mutator_of
-        )
-
-    def dispatch(self, attributes: Attributes) -> None:
-        """Invokes all matching policies for a write. Raises StatusError if one fails."""
-        _Dispatch(attributes).run(self._source.hooks(attributes.context.services))
-
-
 class _Dispatch(PolicyDispatch[Mutator]):
     """The dispatch of one write to all mutating policies."""
 
@@ -292,7 +279,7 @@ class _Dispatch(PolicyDispatch[Mutator]):
         """Messages and reasons."""
 
     def run(self, hooks: Sequence[Hook[Mutator]]) -> None:
-        """Raises StatusError."""
+        """See `PolicyDispatch`."""
         invocations = [invocation for hook in hooks for invocation in self._invocations(hook)]
         if invocations:
             self._invoke_all(invocations)
@@ -366,3 +353,8 @@ class _Dispatch(PolicyDispatch[Mutator]):
             self._attributes.reinvocation_context().should_reinvoke = True
         if invocation.hook.spec.get("reinvocationPolicy") == "IfNeeded":
             state.invoked.add(invocation.key)
+
+
+def dispatcher() -> Dispatcher[Mutator]:
+    """Returns the dispatcher of writes to the mutating policies of one cluster."""
+    return Dispatcher(PolicySource("mutatingadmissionpolicies", "mutatingadmissionpolicybindings", _mutator_of), _Dispatch)

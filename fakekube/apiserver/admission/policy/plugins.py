@@ -13,8 +13,9 @@ from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.matching import REVIEWS
 
 if TYPE_CHECKING:
-    from fakekube.apiserver.admission.policy.mutating import Dispatcher as MutatingDispatcher
-    from fakekube.apiserver.admission.policy.validating import Dispatcher as ValidatingDispatcher
+    from fakekube.apiserver.admission.policy.dispatch import Dispatcher
+    from fakekube.apiserver.admission.policy.mutating import Mutator
+    from fakekube.apiserver.admission.policy.validating import Validator
 
 
 #: What no policy ever sees: the policies themselves, and reviews, whose answers clients and servers rely on.
@@ -52,10 +53,10 @@ class MutatingAdmissionPolicy(Plugin):
             self._dispatcher.dispatch(attributes)
 
     @cached_property
-    def _dispatcher(self) -> MutatingDispatcher:
-        from fakekube.apiserver.admission.policy.mutating import Dispatcher
+    def _dispatcher(self) -> Dispatcher[Mutator]:
+        from fakekube.apiserver.admission.policy.mutating import dispatcher
 
-        return Dispatcher()
+        return dispatcher()
 
 
 class ValidatingAdmissionPolicy(Plugin):
@@ -72,7 +73,7 @@ class ValidatingAdmissionPolicy(Plugin):
             self._dispatcher.dispatch(attributes)
 
     @cached_property
-    def _dispatcher(self) -> ValidatingDispatcher:
-        from fakekube.apiserver.admission.policy.validating import Dispatcher
+    def _dispatcher(self) -> Dispatcher[Validator]:
+        from fakekube.apiserver.admission.policy.validating import dispatcher
 
-        return Dispatcher()
+        return dispatcher()

@@ -33,7 +33,7 @@ from fakekube.apiserver.admission.cel import (
     evaluate,
 )
 from fakekube.apiserver.admission.chain import Attributes, forbidden
-from fakekube.apiserver.admission.policy.dispatch import Invocation, PolicyDispatch, namespace_object
+from fakekube.apiserver.admission.policy.dispatch import Dispatcher, Invocation, PolicyDispatch, namespace_object
 from fakekube.apiserver.admission.policy.source import Binding, Hook, PolicySource, compile_once
 
 if TYPE_CHECKING:
@@ -204,19 +204,6 @@ _FAILURE_ANNOTATION: Final = "validation.policy.admission.k8s.io/validation_fail
 _LONGEST_ANNOTATION: Final = 10 * 1024
 
 
-class Dispatcher:
-    """Dispatches writes to the validating policies of one cluster."""
-
-    def __init__(self) -> None:
-        self._source: PolicySource[Validator] = PolicySource(
-            "validatingadmissionpolicies", "validatingadmissionpolicybindings", validator_of
-        )
-
-    def dispatch(self, attributes: Attributes) -> None:
-        """Evaluates all matching policies for a write. Raises StatusError if one denies it."""
-        _Dispatch(attributes).run(self._source.hooks(attributes.context.services))
-
-
 class _Dispatch(PolicyDispatch[Validator]):
     """The dispatch of one write to all validating policies."""
 
@@ -227,7 +214,7 @@ class _Dispatch(PolicyDispatch[Validator]):
         """The messages of the denials, and their decisions."""
 
     def run(self, hooks: Sequence[Hook[Validator]]) -> None:
-        """Raises StatusError if the write is denied."""
+        """See `PolicyDispatch`."""
         for hook in hooks:
             annotations: dict[str, list[str]] = {}
             for invocation in self._invocations(hook):
@@ -291,3 +278,8 @@ class _Dispatch(PolicyDispatch[Validator]):
     @cached_property
     def _namespace(self) -> Object | None:
         return namespace_object(self._attributes)
+
+
+def dispatcher() -> Dispatcher[Validator]:
+    """Returns the dispatcher of writes to the validating policies of one cluster."""
+    return Dispatcher(PolicySource("validatingadmissionpolicies", "validatingadmissionpolicybindings", validator_of), _Dispatch)
