@@ -110,7 +110,7 @@ class CronJobController(Reconciler):
     name = "cronjob-controller"
     watches = ("cronjobs.batch", "jobs.batch")
 
-    # ---- events
+    # --- Events -------------------------------------------------------------------------------------------------------
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None = None) -> Iterable[Key]:
         metadata = obj["metadata"]
@@ -187,7 +187,7 @@ class _Sync:
     def _record_event(self, type_: str, reason: str, message: str) -> None:
         self._controller.recorder.event(self._cron_job, type_, reason, message)
 
-    # ---- existing Jobs
+    # --- Existing Jobs ------------------------------------------------------------------------------------------------
 
     def cleanup_finished_jobs(self, jobs: list[Object]) -> None:
         """Deletes the oldest finished Jobs beyond the history limits."""
@@ -262,7 +262,7 @@ class _Sync:
             return False
         return True
 
-    # ---- the next start
+    # --- The next start -----------------------------------------------------------------------------------------------
 
     def run(self, jobs: list[Object]) -> float | None:
         """Creates the Job that is due.

@@ -526,7 +526,7 @@ class DaemonSetController(Reconciler):
     def on_start(self) -> None:
         self._backoff = Backoff()
 
-    # ---- events
+    # --- Events -------------------------------------------------------------------------------------------------------
 
     @staticmethod
     def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:
@@ -555,7 +555,7 @@ class DaemonSetController(Reconciler):
             if (run and not scheduled) or (scheduled and (not stay or misplaced)):
                 yield Key(metadata["namespace"], metadata["name"])
 
-    # ---- sync
+    # --- Sync ---------------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: Key) -> None:
         daemon_set = self.cache.get("daemonsets.apps", key.namespace, key.name)
@@ -637,7 +637,7 @@ class DaemonSetController(Reconciler):
         if failure is not None:
             raise failure
 
-    # ---- status
+    # --- Status -------------------------------------------------------------------------------------------------------
 
     def _update_status(self, key: Key, daemon_set: Object, hash_: str) -> None:
         """Writes the status if it has changed, and requeues the key for the time at which a pod becomes available."""

@@ -45,7 +45,7 @@ class DisruptionController(Reconciler):
     component = "controllermanager"
     watches = ("poddisruptionbudgets.policy", "pods")
 
-    # ---- events
+    # --- Events -------------------------------------------------------------------------------------------------------
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None = None) -> Iterable[Key]:
         metadata = obj["metadata"]
@@ -89,7 +89,7 @@ class DisruptionController(Reconciler):
                 raise
             self._fail_safe(budget, str(error))
 
-    # ---- sync
+    # --- Sync ---------------------------------------------------------------------------------------------------------
 
     def _try_sync(self, key: Key, budget: Object) -> None:
         selector = from_label_selector(budget["spec"].get("selector"))
@@ -199,7 +199,7 @@ class DisruptionController(Reconciler):
             self.requeue_after(key, min(waits) + 0.001)
         return kept
 
-    # ---- status
+    # --- Status -------------------------------------------------------------------------------------------------------
 
     def _update_status(self, budget: Object, healthy: int, desired: int, expected: int, disrupted: dict[str, str]) -> None:
         """Writes the status if it has changed."""
@@ -244,7 +244,7 @@ class DisruptionController(Reconciler):
         status = {**old, **numbers, "disruptionsAllowed": 0, "conditions": conditions}
         self.client.update({**budget, "status": status}, subresource="status")
 
-    # ---- stale conditions
+    # --- Stale conditions ---------------------------------------------------------------------------------------------
 
     def _seconds_until_stale(self, pod: StoredObject) -> float | None:
         """Returns the seconds until the condition DisruptionTarget of the pod is reset; None if it need not be."""

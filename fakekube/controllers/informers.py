@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
 
 
-# ---------------------------------------------------------------- references to controllers
+# --- References to controllers ----------------------------------------------------------------------------------------
 
 
 def get_controller_of(obj: Mapping[str, Any]) -> Object | None:

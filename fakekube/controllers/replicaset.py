@@ -77,7 +77,7 @@ class ReplicaSetController(Reconciler):
         """Returns the selector for the pods."""
         return selector_of(replica_set)
 
-    # ---- pods
+    # --- Pods ---------------------------------------------------------------------------------------------------------
 
     def _claim_pods(self, replica_set: Object, selector: LabelSelector, owned: list[Object]) -> list[Object]:
         namespace = replica_set["metadata"]["namespace"]
@@ -125,7 +125,7 @@ class ReplicaSetController(Reconciler):
                     seen.add(uid)
                     yield pod
 
-    # ---- status
+    # --- Status -------------------------------------------------------------------------------------------------------
 
     def _update_status(self, replica_set: Object, active: list[Object], terminating: int, failure: ApiError | None) -> Object:
         """Writes the status if it has changed. Returns the new one."""

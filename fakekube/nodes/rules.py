@@ -270,7 +270,7 @@ class PodRule(BehaviourRule):
         self._pods.notify_kubelets()
         return self
 
-    # ---- runs of containers
+    # --- Runs of containers -------------------------------------------------------------------------------------------
 
     def run(self, seconds: float) -> PodRule:
         """Lets containers run for so long; they exit with 0 unless `exits` or `oom` follows."""
@@ -328,7 +328,7 @@ class PodRule(BehaviourRule):
         """Sets how long containers take to stop when their pod is deleted, at most its grace period."""
         return self._change(lambda plan: replace(plan, stop_seconds=after))
 
-    # ---- images
+    # --- Images -------------------------------------------------------------------------------------------------------
 
     def pulls(self, seconds: float) -> PodRule:
         """Sets how long the image is pulled."""
@@ -338,7 +338,7 @@ class PodRule(BehaviourRule):
         """Lets pulling the image fail; with `times`, it succeeds after so many failures."""
         return self._change(lambda plan: replace(plan, pull_error=message, pull_failures=times))
 
-    # ---- the pod as a whole
+    # --- The pod as a whole -------------------------------------------------------------------------------------------
 
     def fails(self, reason: str = "", message: str = "", *, after: float = 0.0) -> PodRule:
         """Fails the pod as a whole, after so long."""

@@ -168,7 +168,7 @@ class FaultFilter:
         self._delivered: list[int] = []
         """The revisions in the first frames that were taken, but are not counted yet because a fault holds them back."""
 
-    # ---- what a fault asks for
+    # --- What a fault asks for ----------------------------------------------------------------------------------------
 
     def end_after(self, events: int) -> None:
         """Ends the stream cleanly after this number of further events."""
@@ -199,7 +199,7 @@ class FaultFilter:
         """Sends half of the next event, and ends the stream."""
         self._halves = True
 
-    # ---- the stream
+    # --- The stream ---------------------------------------------------------------------------------------------------
 
     @property
     def deadline(self) -> float | None:

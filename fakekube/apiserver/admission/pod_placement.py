@@ -119,7 +119,7 @@ class PodTolerationRestriction(Plugin):
     """Adds the default tolerations in the annotation of a namespace to its pods, and enforces its whitelist.
 
     Args:
-        default, whitelist: The cluster's tolerations, for namespaces without annotations.
+        default, whitelist: the cluster's tolerations, for namespaces without annotations.
     """
 
     name = "PodTolerationRestriction"

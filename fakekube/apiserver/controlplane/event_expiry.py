@@ -44,8 +44,8 @@ class EventExpiry:
     def _note_write(self) -> None:
         if not self._written and not self._bucket.has_keys():
             return  # another state was restored, which has no events
-        due, newest = ceil(self._clock.monotonic()) + self._ttl, self._bucket.newest
-        with self._lock:
+        with self._lock:  # and read within it, so that writes at the same time are noted in their order
+            due, newest = ceil(self._clock.monotonic()) + self._ttl, self._bucket.newest
             idle = not self._written
             if idle or self._written[-1][0] != due:
                 self._written.append((due, newest))

@@ -192,7 +192,7 @@ class Client:
         found = {r.bucket: r for r in reversed(list(self._registry)) if {"list", "create"} <= r.verbs}
         return list(reversed(found.values()))
 
-    # ---- paths
+    # --- Paths --------------------------------------------------------------------------------------------------------
 
     def resource(self, name: str, api_version: str | None = None) -> Resource:
         """Returns the resource for a name (pods, deploy, deployments.apps, deployments.v1.apps, Deployment), in the
@@ -250,7 +250,7 @@ class Client:
         """The WSGI application of the API server."""
         return self._application
 
-    # ---- requests
+    # --- Requests -----------------------------------------------------------------------------------------------------
 
     def request(
         self,
@@ -331,7 +331,7 @@ class Client:
             raise ApiError(json.reread(answer.body))
         return answer.body
 
-    # ---- objects
+    # --- Objects ------------------------------------------------------------------------------------------------------
 
     def create(self, obj: Object, *, namespace: str | None = None) -> Object:
         """Creates an object, which must have kind and apiVersion; the default namespace is that of the object, else `default`.

@@ -74,7 +74,7 @@ class RemoteClient:
         chosen = read_context(path, context)
         return cls(chosen.cluster, chosen.user, path.parent)
 
-    # ---- interface for exports
+    # --- Interface for exports ----------------------------------------------------------------------------------------
 
     def resources(self) -> list[DiscoveredResource]:
         """Returns all versions of all resources; requested once. Raises ApiError."""
@@ -115,7 +115,7 @@ class RemoteClient:
             if not token:
                 return {**page, "items": items}
 
-    # ---- interface for recordings
+    # --- Interface for recordings -------------------------------------------------------------------------------------
 
     def watch(self, path: str, revision: str) -> RemoteWatch:
         """Opens a watch of a collection after a revision. Raises ApiError."""
@@ -145,7 +145,7 @@ class RemoteClient:
             raise ApiError({"message": text.strip(), "code": response.status})
         return RemoteWatch(connection, response)
 
-    # ---- requests
+    # --- Requests -----------------------------------------------------------------------------------------------------
 
     def get(self, path: str, query: Mapping[str, str] | None = None, accept: str = JSON) -> Object:
         """Returns the object in the response to a GET. Raises ApiError."""

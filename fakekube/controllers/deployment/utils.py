@@ -320,7 +320,7 @@ class Rollout:
     deployment: Object
     replica_sets: list[Object] = field(default_factory=list)
 
-    # ---- the Deployment itself
+    # --- The Deployment itself ----------------------------------------------------------------------------------------
 
     @property
     def status(self) -> Object:
@@ -336,7 +336,7 @@ class Rollout:
     def _record_event(self, reason: str, message: str, type_: str = "Normal") -> None:
         self.controller.recorder.event(self.deployment, type_, reason, message)
 
-    # ---- find and create
+    # --- Find and create ----------------------------------------------------------------------------------------------
 
     def find_new_replica_set(self) -> Object | None:
         """Returns the oldest ReplicaSet with the present template (FindNewReplicaSet)."""
@@ -461,7 +461,7 @@ class Rollout:
             self._record_event("ReplicaSetCreateError", text, "Warning")
         raise error
 
-    # ---- scaling
+    # --- Scaling ------------------------------------------------------------------------------------------------------
 
     def is_scaling_event(self) -> bool:
         """Reports whether spec.replicas of the Deployment has changed since its ReplicaSets were scaled."""
@@ -524,7 +524,7 @@ class Rollout:
             self._record_event("ScalingReplicaSet", f"Scaled {direction} replica set {name} from {before} to {size}")
         return before != size, written
 
-    # ---- history
+    # --- History ------------------------------------------------------------------------------------------------------
 
     def cleanup(self, old: Sequence[Object]) -> None:
         """Deletes the oldest ReplicaSets without pods, until revisionHistoryLimit is kept (cleanupDeployment)."""

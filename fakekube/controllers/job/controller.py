@@ -65,7 +65,7 @@ class JobController(Reconciler):
     def on_start(self) -> None:
         self._backoff: dict[Key, BackoffRecord] = {}
 
-    # ---- events
+    # --- Events -------------------------------------------------------------------------------------------------------
 
     def keys(self, resource: str, event_type: str, obj: StoredObject, old: StoredObject | None = None) -> Iterable[Key]:
         return self._keys_of_job(event_type, obj) if resource == "jobs.batch" else self._keys_of_pod(event_type, obj, old)
@@ -100,7 +100,7 @@ class JobController(Reconciler):
     def _is_managed_elsewhere(job: Object) -> bool:
         return job["spec"].get("managedBy") not in (None, CONTROLLER_NAME)
 
-    # ---- sync
+    # --- Sync ---------------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: Key) -> None:
         if key.name.startswith(POD_PREFIX):
@@ -279,7 +279,7 @@ class JobSync:
     def _new_condition(self, type_: str, reason: str, message: str) -> Object:
         return new_condition(type_, reason, message, self._controller.client.now())
 
-    # ---- has the Job finished
+    # --- Has the Job finished -----------------------------------------------------------------------------------------
 
     def _check_decided(self) -> Object | None:
         """Returns the condition of a decision in a former pass, or of the podFailurePolicy; None if neither decides."""
@@ -353,7 +353,7 @@ class JobSync:
         if self._failure is not None:
             self.state.finished = None
 
-    # ---- pods
+    # --- Pods ---------------------------------------------------------------------------------------------------------
 
     def _manage_job(self) -> bool:
         """Creates and deletes pods. Returns whether the Job was suspended or resumed."""

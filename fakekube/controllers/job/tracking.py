@@ -78,7 +78,7 @@ class SyncContext:
         self.uncounted_succeeded = frozenset(status["uncountedTerminatedPods"]["succeeded"])
         self.uncounted_failed = frozenset(status["uncountedTerminatedPods"]["failed"])
 
-    # ---- the spec
+    # --- The spec -----------------------------------------------------------------------------------------------------
 
     @property
     def spec(self) -> Object:
@@ -105,7 +105,7 @@ class SyncContext:
         completions: int = self.spec["completions"]
         return 0 <= get_completion_index(pod) < completions
 
-    # ---- counting
+    # --- Counting -----------------------------------------------------------------------------------------------------
 
     def count_terminated(self, record: BackoffRecord) -> None:
         """Sets `succeeded` and `failed`, including the counts in the status, and the updated back-off record."""
@@ -221,7 +221,7 @@ class StatusTracker:
             self._record_finished()
         return flushed
 
-    # ---- counting
+    # --- Counting -----------------------------------------------------------------------------------------------------
 
     def _list_uncounted(self, changed: bool) -> tuple[list[Object], bool, bool]:
         """Adds terminated pods to the list of uncounted ones.
@@ -309,7 +309,7 @@ class StatusTracker:
                 found = True
         return found
 
-    # ---- the outcome
+    # --- The outcome --------------------------------------------------------------------------------------------------
 
     def _set_interim_condition(self) -> bool:
         """Adds SuccessCriteriaMet or FailureTarget to the status, if that was decided. Returns whether it is new."""

@@ -90,7 +90,7 @@ class History:
         if not self.recommendations:
             self.recommendations.append(_Sample(current, now))
 
-    # ---- without behavior
+    # --- Without behavior ---------------------------------------------------------------------------------------------
 
     def normalize(self, desired: int, current: int, bounds: Bounds, now: float) -> Decision:
         """Stabilizes and limits a replica count (normalizeDesiredReplicas).
@@ -122,7 +122,7 @@ class History:
         else:
             self.recommendations.append(_Sample(desired, now))
 
-    # ---- with behavior
+    # --- With behavior ------------------------------------------------------------------------------------------------
 
     def normalize_with_behaviors(self, behavior: Object, desired: int, current: int, bounds: Bounds, now: float) -> Decision:
         """As `normalize`, with the rules of `spec.behavior` (normalizeDesiredReplicasWithBehaviors)."""
@@ -267,7 +267,7 @@ class _Sync:
         self._now = controller.clock.monotonic()
         self.status = dict(autoscaler.get("status") or {})
 
-    # ---- events, conditions, status
+    # --- Events, conditions, status -----------------------------------------------------------------------------------
 
     def _record_event(self, reason: str, message: str, type_: str = "Warning") -> None:
         self._controller.recorder.event(self._autoscaler, type_, reason, message)
@@ -295,7 +295,7 @@ class _Sync:
         except ApiError as error:
             self._record_event("FailedUpdateStatus", str(error))
 
-    # ---- the target
+    # --- The target ---------------------------------------------------------------------------------------------------
 
     def _fail_scale(self, message: str) -> _StopSync:
         """Reports that there is no Scale, and returns the exception to raise."""
@@ -328,7 +328,7 @@ class _Sync:
         resources = self._controller.context.registry
         return next((one for one in resources if one.kind == kind and one.group == group and one.namespaced), None)
 
-    # ---- the replica count
+    # --- The replica count --------------------------------------------------------------------------------------------
 
     def run(self) -> None:
         """Scales the target if necessary. Raises _StopSync."""
@@ -429,7 +429,7 @@ class _Sync:
                 text = "the HPA controller did not scale the workload to zero"
                 self._set_condition(_SCALED_TO_ZERO, False, "NotScaledToZero", text)
 
-    # ---- the metrics
+    # --- The metrics --------------------------------------------------------------------------------------------------
 
     def _compute_replicas(self, scale: Object, current: int) -> tuple[Proposal, list[Object]]:
         """Returns the largest proposal, and the status of each metric. Raises _StopSync."""

@@ -485,7 +485,7 @@ class MetricSources:
             raise FailedMetric(reason, str(error), f"{prefix.format(**named)}: {error.context}{error}") from None
         return Proposal(proposal.replicas, proposal.name, {"type": metric["type"], member: proposal.status})
 
-    # ---- metrics of pods
+    # --- Metrics of pods ----------------------------------------------------------------------------------------------
 
     def _new_calculator(self) -> ReplicaCalculator:
         return ReplicaCalculator(self.pods, self.specified, self.tolerances, self.now)
@@ -539,7 +539,7 @@ class MetricSources:
         status = {"metric": metric, "current": {"averageValue": _print_quantity(usage)}}
         return Proposal(replicas, f"pods metric {metric['name']}", status)
 
-    # ---- metrics of other objects
+    # --- Metrics of other objects -------------------------------------------------------------------------------------
 
     def _object_metric(self, source: Object) -> Proposal:
         metric, described, target = source["metric"], source["describedObject"], source["target"]

@@ -323,7 +323,7 @@ class Snapshot:
         self.nodes: dict[str, NodeInfo] = {}
         """The nodes that exist, by name."""
 
-    # ---- nodes
+    # --- Nodes --------------------------------------------------------------------------------------------------------
 
     def set_node(self, name: str, node: StoredObject | None) -> None:
         """Adds, updates or (None) removes a node."""
@@ -344,7 +344,7 @@ class Snapshot:
         if info.node is None and not info.pods:
             self._infos.pop(info.name, None)
 
-    # ---- pods
+    # --- Pods ---------------------------------------------------------------------------------------------------------
 
     def set_pod(self, pod: PodInfo, node: str) -> None:
         """Adds a pod to the node to which it is bound or assumed to be bound."""
@@ -363,7 +363,7 @@ class Snapshot:
             self._remove_if_empty(info)
         return pod
 
-    # ---- counts
+    # --- Counts -------------------------------------------------------------------------------------------------------
 
     def count_matching(self, namespace: str, selector: LabelSelector) -> Mapping[str, int]:
         """Returns for each node the number of pods of a namespace that the selector matches, without terminating ones.

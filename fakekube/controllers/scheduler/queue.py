@@ -265,7 +265,7 @@ class SchedulingQueue:
             if is_pod_worth_requeuing(pod, plugins, event):
                 self.add(pod)
 
-    # ---- nominations
+    # --- Nominations --------------------------------------------------------------------------------------------------
 
     def add_nominated_pod(self, pod: PodInfo, node: str) -> None:
         """Nominates a pod for a node on which preemption makes room; "" removes the nomination."""

@@ -78,7 +78,7 @@ class StatefulPodControl:
         self._set = stateful_set
         self.client = controller.client
 
-    # ---- pods
+    # --- Pods ---------------------------------------------------------------------------------------------------------
 
     def create(self, pod: Object) -> Object:
         """Creates a pod and its claims. Raises ApiError, after an event unless the pod exists already."""
@@ -131,7 +131,7 @@ class StatefulPodControl:
                 raise
         self._record_pod_event("delete", pod)
 
-    # ---- claims
+    # --- Claims -------------------------------------------------------------------------------------------------------
 
     def create_missing_claims(self, pod: Object) -> None:
         """Creates the missing claims of a pending pod. Raises ApiError."""
@@ -189,7 +189,7 @@ class StatefulPodControl:
         if failures:
             raise ApiError({"code": 500, "reason": "InternalError", "message": aggregate_errors(failures)})
 
-    # ---- events
+    # --- Events -------------------------------------------------------------------------------------------------------
 
     def _record_event(self, type_: str, reason: str, message: str) -> None:
         self._controller.recorder.event(self._set, type_, reason, message)
@@ -299,7 +299,7 @@ class StatefulSetUpdate:
         versioned = {**self.stateful_set, "spec": {**self.stateful_set["spec"], "template": template}}
         return new_versioned_pod(versioned, ordinal, revision["metadata"]["name"])
 
-    # ---- steps
+    # --- Steps --------------------------------------------------------------------------------------------------------
 
     def _run_for_all(self, pods: list[Object], step: Callable[[int], bool]) -> bool:
         """Runs a step for the index of each pod (runForAll).
@@ -443,7 +443,7 @@ class StatefulSetUpdate:
         self.control.delete(pod)
         self.deleted_outdated += 1
 
-    # ---- status
+    # --- Status -------------------------------------------------------------------------------------------------------
 
     def _compute_replica_status(self, pods: Iterable[Object]) -> Object:
         """Returns the counts of the status (computeReplicaStatus)."""
@@ -530,7 +530,7 @@ class StatefulSetController(Reconciler):
         manager = ControllerRefManager(self.client, stateful_set, "statefulsets.apps", "pods", matches)
         return manager.claim_from(self.cache)
 
-    # ---- revisions
+    # --- Revisions ----------------------------------------------------------------------------------------------------
 
     def _list_revisions(self, stateful_set: Object) -> list[Object]:
         return history.list_controller_revisions(self.cache, stateful_set, selector_of(stateful_set))
@@ -566,7 +566,7 @@ class StatefulSetController(Reconciler):
                 if error.code != 404:
                     raise
 
-    # ---- status
+    # --- Status -------------------------------------------------------------------------------------------------------
 
     def _update_status(self, set_update: StatefulSetUpdate, counts: Object, collisions: int) -> Object:
         """Writes the status if it has changed. Returns the new one."""

@@ -165,7 +165,7 @@ class _Parser:
             return _assign(found[1], self._pipeline(found[2]))
         return _print(self._pipeline(pipeline))
 
-    # ---- pipelines
+    # --- Pipelines ----------------------------------------------------------------------------------------------------
 
     def _pipeline(self, text: str) -> _Value:
         tokens: list[str] = []

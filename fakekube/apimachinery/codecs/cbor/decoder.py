@@ -143,7 +143,7 @@ class Reader:
         self.later: list[int] = []
         """The enclosing tags 21 to 23: the expected text encoding of byte strings."""
 
-    # ---- heads
+    # --- Heads --------------------------------------------------------------------------------------------------------
 
     @property
     def first(self) -> int:
@@ -212,7 +212,7 @@ class Reader:
         finally:
             del self.later[before:]
 
-    # ---- values without a type
+    # --- Values without a type ----------------------------------------------------------------------------------------
 
     def value(self) -> Any:
         """Decodes the next item without a type."""
@@ -333,7 +333,7 @@ class Reader:
             raise CBORError
         return number
 
-    # ---- texts
+    # --- Texts --------------------------------------------------------------------------------------------------------
 
     def text(self, before: str = "", go_type: str = "string") -> str:
         """Decodes the next item, which must be a string; null keeps the value `before`."""

@@ -108,7 +108,7 @@ class _Walk(Reader):
     def _skip_value(self, _type: Type) -> None:
         self.value()
 
-    # ---- structs
+    # --- Structs ------------------------------------------------------------------------------------------------------
 
     def _struct(self, type_: Type) -> dict[str, Any]:
         members: dict[str, Any] = {}
@@ -173,7 +173,7 @@ class _Walk(Reader):
             raise wrong
         return key, wrong
 
-    # ---- containers
+    # --- Containers ---------------------------------------------------------------------------------------------------
 
     def _members(self, type_: Type) -> None:
         if self.major != 5 or type_.items is None:
@@ -219,7 +219,7 @@ class _Walk(Reader):
         self.skip()
         self.skip_members(indexes)
 
-    # ---- scalars
+    # --- Scalars ------------------------------------------------------------------------------------------------------
 
     def _string(self, type_: Type) -> str:
         return self.text(go_type=type_.go)

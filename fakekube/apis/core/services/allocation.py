@@ -92,7 +92,7 @@ class Allocation:
     def _invalid(self, errors: list[FieldError]) -> StatusError:
         return status.invalid("", "Service", self._obj["metadata"].get("name", ""), errors)
 
-    # ---- families
+    # --- Families -----------------------------------------------------------------------------------------------------
 
     def _init_ip_families(self) -> None:
         """Sets ipFamilyPolicy and ipFamilies where the client does not (initIPFamilyFields)."""
@@ -190,7 +190,7 @@ class Allocation:
                 errors.append(invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster"))
         return errors
 
-    # ---- cluster IPs
+    # --- Cluster IPs --------------------------------------------------------------------------------------------------
 
     def _change_ips(self) -> None:
         spec, old = self._spec, self._old
@@ -233,7 +233,7 @@ class Allocation:
             self._allocated_ips.append(taken)
         return taken
 
-    # ---- ports
+    # --- Ports --------------------------------------------------------------------------------------------------------
 
     def _allocate_new_ports(self) -> None:
         spec = self._spec

@@ -163,7 +163,7 @@ class WatchStream:
     def _has_full_key(scope: Scope) -> bool:
         return bool(scope.namespace) or not scope.resource.namespaced
 
-    # ---- setting up
+    # --- Setting up ---------------------------------------------------------------------------------------------------
 
     def start_from(self, revision: int) -> None:
         """Starts after a revision, which may be in the future. A compacted revision ends the stream with an error."""
@@ -203,7 +203,7 @@ class WatchStream:
         """Ends the stream with an error event."""
         self._error = self._encoder.error(error)
 
-    # ---- streams.Stream
+    # --- streams.Stream -----------------------------------------------------------------------------------------------
 
     @property
     def deadline(self) -> float | None:
@@ -242,7 +242,7 @@ class WatchStream:
     def __iter__(self) -> Iterator[bytes]:
         return frames_of(self, self._clock)
 
-    # ---- making frames
+    # --- Making frames ------------------------------------------------------------------------------------------------
 
     def _take_initial(self) -> list[bytes]:
         assert self._initial is not None
