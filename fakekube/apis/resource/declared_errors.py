@@ -61,8 +61,8 @@ def in_version_of_request(context: WriteContext, errors: Sequence[FieldError]) -
 
 
 def _is_declared(error: FieldError) -> bool:
-    if error.detail.startswith(_BY_HAND):
-        return False
+    if error.detail.startswith(_BY_HAND) or (error.type is FieldErrorType.NOT_SUPPORTED and not error.value):
+        return False  # no declared rule looks at what is not there
     tables = (_DECLARED, _NEWER) if holds_declared_rules() else (_NEWER,)
     return any(error.type in table and table[error.type].search(error.path) is not None for table in tables)
 

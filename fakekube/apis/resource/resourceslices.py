@@ -28,9 +28,10 @@ from fakekube.apis.resource.devices import (
     validate_slice,
     validate_taint_effect,
 )
+from fakekube.apis.resource.node_allocatable import set_default_multipliers, validate_node_allocatable_resources
 from fakekube.apis.rest.strategy import Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import NOT_BELOW_ZERO, NOT_NEGATIVE, POSITIVE, invalid_each, label_name, many_set
+from fakekube.apis.validation.checks import NOT_BELOW_ZERO, NOT_NEGATIVE, POSITIVE, invalid_each, label_name, many_set, one_member
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.rules import from_minor, holds_declared_rules
 from fakekube.apis.validation.selectors import node_selector
@@ -72,6 +73,10 @@ class ResourceSliceStrategy(Strategy):
     delete_returns_object = True
 
     generation_counts_disabled_fields = True
+
+    def default(self, obj: Object) -> None:
+        for device in _devices(obj):
+            set_default_multipliers(device)
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         self._date_taints(context, obj)
@@ -228,7 +233,8 @@ def _validate_device(before: Mapping[str, Object], per_device: bool, device: Obj
         device.get("consumesCounters") or (), f"{path}.consumesCounters", partial(_validate_counters, "counterSet"),
         lambda item: item.get("counterSet", ""), most=_COUNTER_SETS_OF_DEVICE, member="counterSet",
     )  # fmt: skip
-    return errors + _validate_device_node_selection(device, path, per_device) + validate_binding_conditions(device, path)
+    errors += _validate_device_node_selection(device, path, per_device) + validate_binding_conditions(device, path)
+    return errors + validate_node_allocatable_resources(device, path)
 
 
 def _validate_counters(field: str, item: Object, path: str) -> list[FieldError]:
@@ -261,11 +267,7 @@ def _validate_attribute(attribute: Object, path: str) -> list[FieldError]:
     if len(chosen) == 1:
         return errors
     if holds_declared_rules():
-        which = ", ".join(f"`{field}`" for field in VALUES)
-        if not chosen:
-            return [*errors, invalid(path, "", f"must specify one of: {which}")]
-        given = ", ".join(field for field in VALUES if field in chosen)
-        return [*errors, invalid(path, f"{{{given}}}", f"must specify exactly one of: {which}")]
+        return errors + one_member((field for field in VALUES if field in chosen), VALUES, path)
     detail = "exactly one value must be specified"
     if not chosen and not from_minor(35):
         return [*errors, required(path, detail)]

@@ -50,7 +50,7 @@ def _basic_device(device: Object) -> Object:
 def _exact_request(request: Object) -> Object:
     own = {field: value for field, value in request.items() if field in _OF_REQUEST}
     exactly = {field: value for field, value in request.items() if field not in _OF_REQUEST}
-    if not any(value not in (None, "", 0) for value in exactly.values()):
+    if not any(value is False or value not in (None, "", 0) for value in exactly.values()):  # adminAccess is a pointer
         return own
     if exactly.get("deviceClassName"):  # SetDefaults_DeviceRequest
         exactly["allocationMode"] = exactly.get("allocationMode") or "ExactCount"

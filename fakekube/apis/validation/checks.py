@@ -57,6 +57,14 @@ def many_set(choice: str) -> str:
     return f"{choice}, but multiple fields are set"
 
 
+def one_member(given: Iterable[str], members: Iterable[str], path: str) -> list[FieldError]:
+    """Validates that one member of a union is set, as types declare it (validate.Union)."""
+    which, chosen = ", ".join(f"`{member}`" for member in members), list(given)
+    if not chosen:
+        return [invalid(path, "", f"must specify one of: {which}")]
+    return [] if len(chosen) == 1 else [invalid(path, f"{{{', '.join(chosen)}}}", f"must specify exactly one of: {which}")]
+
+
 def invalid_each(path: str, value: Any, details: Iterable[str]) -> list[FieldError]:
     """Returns one Invalid error of the same value for each detail (as the checks of `names` return them)."""
     return [invalid(path, value, detail) for detail in details] if details else []

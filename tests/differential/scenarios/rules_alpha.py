@@ -189,3 +189,15 @@ def tokens_for_webhooks(client: Client) -> None:
     client.delete(f"/apis/{version}/validatingwebhookconfigurations/{configuration}", silent=True)
     for plural in ("clusterrolebindings", "clusterroles"):
         client.delete(f"/apis/{group}/v1/{plural}/{configuration}", silent=True)
+
+RESOURCE = "spec.devices[0].nodeAllocatableResources"
+PART = {"mapping": {"deviceMultiplier": "0"}}
+tell_of("resources_of_nodes", "resource.k8s.io/v1/*resourceslices", SLICE, create=[
+    *({RESOURCE: {name: PART}} for name in ("cpu", "memory", "hugepages-2Mi", "ephemeral-storage", "pods", "x", "a.b/c", "")),
+    *({RESOURCE: {"cpu": {"mapping": mapping}}} for mapping in (
+        {}, {"capacityKey": ""}, {"capacityKey": "c"}, {"capacityKey": "d"}, {"capacityKey": "", "capacityMultiplier": "1"}, *({"capacityKey": key, "capacityMultiplier": amount} for key in ("c", "d") for amount in ("-1", "0")), {"capacityKey": "d", "capacityMultiplier": "0.5"},
+        {"capacityMultiplier": "1"}, {"deviceMultiplier": "-1"}, {"deviceMultiplier": "0", "capacityKey": "c", "capacityMultiplier": "1"},
+    )),
+    *({RESOURCE: {"cpu": {"overhead": overhead}}} for overhead in ({}, {"perPod": "-1"}, {"perContainer": "-1"}, {"perPod": "-1", "perContainer": "-1"})),
+    {RESOURCE: {"cpu": {}}}, {RESOURCE: {"a.b/c": {}}}, {RESOURCE: {"cpu": {**PART, "overhead": {}}}},
+], states=[State(update=[{RESOURCE: {"x.y/z": {}}}])])

@@ -19,7 +19,7 @@ REQUESTS: tuple[dict[str, Any], ...] = (
     {**CLASS, "selectors": [{"cel": {"expression": "true"}}] * 33}, {**CLASS, "allocationMode": "x"},
     {**CLASS, "tolerations": [{"key": "a b", "operator": "Exists"}]}, {**CLASS, "tolerations": [{"operator": "Other"}]},
     {**CLASS, "tolerations": [{"operator": "Exists", "effect": "Other"}]}, {**CLASS, "tolerations": [{}]},
-    {"deviceClassName": "A_B"}, {**CLASS, "count": -1}, {},
+    {"deviceClassName": "A_B"}, {**CLASS, "count": -1}, {}, {"adminAccess": False}, {"count": 1},
 )  # fmt: skip
 DEVICES: tuple[dict[str, Any], ...] = (
     {"bindsToNode": True, "bindingConditions": ["a", "b", "c", "d", "e"], "bindingFailureConditions": ["f"]},

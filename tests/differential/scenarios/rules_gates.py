@@ -58,6 +58,14 @@ tell_of("claims_of_nodes", "v1/pods", POD, states=[
     ),
 ])
 
+CAPACITY = {"spec.devices[0].capacity": {"c": {"value": "1"}}}
+tell_of("mapped_resources", "resource.k8s.io/v1/*resourceslices", SLICE, create=[
+    *({"spec.devices[0].nodeAllocatableResourceMappings": {name: {"allocationMultiplier": "1"}}} for name in ("cpu", "memory", "hugepages-2Mi", "ephemeral-storage", "pods", "x", "a.b/c", "kubernetes.io/x", "")),
+    *({**held, "spec.devices[0].nodeAllocatableResourceMappings": {"cpu": mapping}} for held in ({}, CAPACITY) for mapping in (
+        {}, {"capacityKey": ""}, {"capacityKey": "c"}, {"capacityKey": "d"}, *({"allocationMultiplier": amount} for amount in ("0", "-1", "1", "0.5")), {"allocationMultiplier": "-1", "capacityKey": "d"},
+    )),
+], states=[State(update=[{"spec.devices[0].nodeAllocatableResourceMappings": {"x.y/z": {}}}])])
+
 
 @scenario
 def initial_events_without_watch_lists(c: Client) -> None:

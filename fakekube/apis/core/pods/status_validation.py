@@ -200,7 +200,7 @@ def _validate_older_node_allocatable_claim(item: Part, known: Container[str], pa
     for key, amount in resources.items():
         where = f"{path}.resources[{key}]"
         if not is_native(key):
-            errors.append(invalid(where, key, "must be a node allocatable resource name"))
+            errors.append(invalid(where, key, NOT_NODE_ALLOCATABLE))
         errors += validate_quantity(amount, where)
     return errors
 
@@ -215,11 +215,14 @@ def validate_unique_names(items: Sequence[Part] | None, path: str) -> list[Field
     return _forbid_repeated_items(items, path, "name")
 
 
+NOT_NODE_ALLOCATABLE = "must be a node allocatable resource name"
+
+
 def validate_node_allocatable_name(name: str | None, path: str) -> list[FieldError]:
     """Validates the name of a resource that a node allocates itself (IsNodeAllocatableResourceName)."""
     if name in COMPUTE or is_huge_page(name or ""):
         return []
-    return [invalid(path, name or "", "must be a node allocatable resource name")]
+    return [invalid(path, name or "", NOT_NODE_ALLOCATABLE)]
 
 
 def validate_overhead_is_set(overhead: Part, path: str) -> list[FieldError]:
