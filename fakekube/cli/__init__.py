@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -24,6 +24,7 @@ from fakekube.apimachinery.data import DEFAULT
 from fakekube.base.golang.net import is_loopback, reachability_warning
 from fakekube.cli.arguments import Options, UsageError, help_text, parse
 from fakekube.cli.memory import PERIOD, Housekeeping, collect_seldom, use_one_arena
+from fakekube.cli.process import discard_output, end_process, handle_signals, raise_file_limit, stop_serving
 from fakekube.cli.show import open_in_browser, show
 
 if TYPE_CHECKING:
@@ -33,12 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-#: The signals that end `serve`, and that `run` passes on to its command.
-_SIGNALS: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 #: The flag of kube-apiserver for the addresses of Services, as `Options.flags` names it.
 _SERVICE_RANGE: Final = "service_cluster_ip_range"
-#: The maximum time, in real seconds, between a signal and the end of `serve`.
-_STOP_SECONDS: Final = 10.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,10 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _COMMANDS[options.command](options)
         sys.stdout.flush()
     except BrokenPipeError:  # nobody reads the output any more, as after `head`
-        _discard_output()
+        discard_output()
         return 128 + signal.SIGPIPE
     except OSError as error:  # the output cannot be written; of files, commands tell the name
-        _discard_output()
+        discard_output()
         print(f"fakekube: {error.filename or 'standard output'}: {error.strerror or error}", file=sys.stderr)
         return 2
     except UsageError as problem:
@@ -63,14 +60,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:  # in a command without a handler of its own
         return 128 + signal.SIGINT
     return code
-
-
-def _discard_output() -> None:
-    """Lets what is still to be written to the standard output, at the end of the process too, be lost."""
-    with suppress(OSError, ValueError):  # a stream of its own, as in tests
-        output = sys.stdout.fileno()
-        with open(os.devnull, "wb") as nothing:
-            os.dup2(nothing.fileno(), output)
 
 
 @contextmanager
@@ -286,8 +275,8 @@ def _kubeconfig_of(options: Options, cluster: Cluster, user: str) -> Path:
 def _serve(options: Options) -> NoReturn:
     """Serves until a signal arrives, and ends the process."""
     ended = threading.Event()
-    _handle_signals(lambda _number: _stop_serving(ended))
-    _raise_file_limit()
+    handle_signals(lambda _number: stop_serving(ended))
+    raise_file_limit()
     use_one_arena()
     with _cluster(options) as cluster:
         path = options.kubeconfig or cluster.kubeconfig
@@ -318,7 +307,7 @@ def _serve(options: Options) -> NoReturn:
             housekeeping = Housekeeping(cluster.pack_past)
             while not ended.wait(PERIOD):
                 housekeeping.return_memory_if_idle()
-    _end_process()
+    end_process()
 
 
 def _page_address(options: Options, cluster: Cluster) -> str:
@@ -331,43 +320,6 @@ def _page_address(options: Options, cluster: Cluster) -> str:
         return cluster.serve_page(options.page_port)
     except OSError as problem:
         raise UsageError(f"--page-port={options.page_port}: {problem.strerror}") from None
-
-
-def _handle_signals(handle: Callable[[int], object]) -> None:
-    """Calls `handle` for each signal of `_SIGNALS`. A signal that is ignored (nohup) remains ignored."""
-    for number in _SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, lambda received, _frame: handle(received))
-
-
-def _stop_serving(ended: threading.Event) -> None:
-    """Sets the event. The process ends after `_STOP_SECONDS`, even if something prevents the cluster from stopping."""
-    if not ended.is_set():
-        ended.set()
-        timer = threading.Timer(_STOP_SECONDS, os._exit, (1,))
-        timer.daemon = True
-        timer.start()
-
-
-def _end_process() -> NoReturn:
-    """Ends the process of a stopped cluster, which has closed its files.
-
-    Python would free all objects one by one before, which takes seconds with many, and the timer of `_stop_serving` does not
-    run then.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):  # nobody reads it any more, or it is closed
-            stream.flush()
-    os._exit(0)
-
-
-def _raise_file_limit() -> None:
-    """Raises the soft limit of open files to the hard one, as Go's programs do."""
-    with suppress(ImportError, OSError, ValueError):  # there is no such limit, or it cannot be changed
-        import resource
-
-        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 @contextmanager
@@ -400,7 +352,7 @@ def _server(options: Options) -> int:
 
     code = serve_as_k3s(options.rest)
     if code == 0:
-        _end_process()
+        end_process()
     return code
 
 
@@ -426,7 +378,7 @@ def _run(options: Options) -> int:
         for process in started:
             process.send_signal(number)
 
-    _handle_signals(handle)
+    handle_signals(handle)
     with _cluster(options) as cluster:
         if received:
             return 128 + received[0]

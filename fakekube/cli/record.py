@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 
 from fakekube.base.private_files import open_private
 from fakekube.cli.arguments import UsageError
+from fakekube.cli.process import handle_signals
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.client.remote import KubeconfigError, RemoteClient
 from fakekube.powers.recording import RemoteRecorder
@@ -29,8 +29,7 @@ def kubeconfig_to_read(options: Options) -> Path:
 def record(options: Options) -> int:
     """Records the cluster of the kubeconfig; returns the exit code. Raises UsageError."""
     ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
+    handle_signals(lambda _number: ended.set())
     try:
         client = RemoteClient.of_kubeconfig(kubeconfig_to_read(options), options.context)
         with _output(options) as file:

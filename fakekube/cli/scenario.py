@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import select
-import signal
 import sys
 import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.cli.arguments import Options, UsageError
+from fakekube.cli.process import handle_signals
 
 if TYPE_CHECKING:
     from fakekube.cluster.scenarios.game import Game
@@ -64,8 +64,7 @@ def _play(name: str, options: Options) -> int:
     from fakekube.cluster.scenarios.scenario import find_scenario
 
     ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda _number, _frame: ended.set())
+    handle_signals(lambda _number: ended.set())
     scenario = find_scenario(name)
     with play(scenario, port=options.port) as game:
         if options.kubeconfig is not None:

@@ -62,6 +62,17 @@ def test_serve_exits_on_a_signal_with_open_watches(number: signal.Signals, tmp_p
         process.communicate()
 
 
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_scenario_ends_on_a_signal_with_its_result(number: signal.Signals) -> None:
+    process = subprocess.Popen([*COMMAND, "scenario", "crash-loop"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert next(line for line in process.stderr if "Ctrl-C" in line)
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert json.loads(output)["passed"] is False
+
+
 def test_run_sets_kubeconfig_and_passes_the_exit_code_on(tmp_path: Path) -> None:
     manifest = tmp_path / "map.yaml"
     manifest.write_text("{kind: ConfigMap, apiVersion: v1, metadata: {name: loaded}}")
