@@ -1,7 +1,8 @@
 """Edits of objects of all kinds, one field each: both sides of every boundary, and each answer that a rule has for the field.
 
-`fixtures/edits.jsonl` holds them, a line for an object of a kind: they were searched for (`tests.differential.generators.boundaries`) among
-values of all fields, and kept where the answer changes from one value to the next, or says what no other edit of the kind does.
+`fixtures/edits.jsonl` holds them, a line for an object of a kind. They were searched for among values of all fields (numbers and lengths
+beside every constant of the rules, odd texts, lists that are empty, doubled or long), and kept where the answer changes from one
+value to the next, or says what no other edit of the kind does.
 """
 
 from __future__ import annotations
