@@ -65,6 +65,7 @@ class HalfList(HalfAnswer):
 
     name = "list"
     decisive = True
+    fast = True
     provocation = "lists break off in the middle, after the client could not watch for a moment"
     steps = ("W8", "R2", "W14", "W1")
 

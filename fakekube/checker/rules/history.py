@@ -48,6 +48,7 @@ class KeptInStep(Rule):
 
     id = "S3"
     name = "in-step"
+    fast = True
     provocation = "all texts, labels and annotations of an object are changed after the client has handled it"
     obligation = MissedChildDeletion.obligation
     advice = "compute all that is wanted from the present object each time, and write what differs: not only what changes most"
