@@ -29,7 +29,7 @@ HERE = Path(__file__).parent
 SAMPLE = HERE / "configmap.yaml"
 
 #: Rules that judge what these programs write and keep, and not their libraries: run for the Go programs only, which are the bar.
-OF_PROGRAMS = re.compile(r"[CSL]\d|R3")
+OF_PROGRAMS = re.compile(r"[CSL]\d|R3|R6|R7")
 #: The first words of what R1 says when it is the program's write that was refused.
 REFUSED_WRITE = "write"
 
