@@ -20,9 +20,12 @@ _STOP_SECONDS: Final = 10.0
 
 
 def handle_signals(handle: Callable[[int], object]) -> None:
-    """Calls `handle` for each signal of `_SIGNALS`. A signal that is ignored (nohup) remains ignored."""
+    """Calls `handle` for each signal of `_SIGNALS`, also in a job in the background, which a shell starts with some ignored.
+
+    SIGHUP that is ignored (nohup) remains ignored.
+    """
     for number in _SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:
+        if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda received, _frame: handle(received))
 
 

@@ -1,6 +1,6 @@
 """Edits of objects of all kinds, one field each: both sides of every boundary, and each answer that a rule has for the field.
 
-`fixtures/edits.jsonl` holds them, a line for an object of a kind. They were searched for among values of all fields (numbers and lengths
+`rules_boundaries.jsonl` holds them, a line for an object of a kind. They were searched for among values of all fields (numbers and lengths
 beside every constant of the rules, odd texts, lists that are empty, doubled or long), and kept where the answer changes from one
 value to the next, or says what no other edit of the kind does.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.differential.rule_tables import State, tell
 
-FILE = Path(__file__).parents[3] / "fixtures" / "edits.jsonl"
+FILE = Path(__file__).with_suffix(".jsonl")
 
 tell_of = functools.partial(tell, module="rules_boundaries")
 
