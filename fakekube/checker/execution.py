@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from fakekube.checker.client_run import ClientEnded, Decided, HotLoop
 from fakekube.checker.report import write_json, write_text
 from fakekube.checker.session import STALLED
-from fakekube.checker.trial import DOES_NOT_WATCH, Baseline, Trial
+from fakekube.checker.trial import DOES_NOT_WATCH, Baseline, Provocation, Trial
 from fakekube.checker.verdict import NotExercised, Outcome, Run, Verdict
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class _Life:
     def __init__(self, baseline: Baseline, inspections: Inspections) -> None:
         self._baseline, self._inspections = baseline, inspections
         self._trial: Trial | None = None
-        self._shown: list[tuple[Rule, Verdict, int]] = []
+        self._shown: list[tuple[Provocation, Verdict, int]] = []
         """The rules that count, with their verdicts and the marks at which the provocations began."""
 
     def exercise(self, rule: Rule) -> Verdict:
@@ -132,7 +132,7 @@ class _Life:
         trial = self._trial
         assert trial is not None
         if trial.rule is not None:
-            self._shown.append((trial.rule, verdict, trial.provoked_at))  # type: ignore[arg-type]
+            self._shown.append((trial.rule, verdict, trial.provoked_at))
 
     def stop(self) -> None:
         """Ends the client and its cluster."""
@@ -141,7 +141,8 @@ class _Life:
             return
         trial.close()
         self._inspections.inspect(trial)
-        for trial.rule, verdict, trial.provoked_at in self._shown:
+        for rule, verdict, provoked_at in self._shown:
+            trial.rule, trial.provoked_at = rule, provoked_at
             keep_run(trial, verdict)
 
 
