@@ -133,12 +133,17 @@ def run(stage: Stage) -> None:
     words[0] = shutil.which(words[0], path=stage.variables()["PATH"]) or words[0]
     server = subprocess.Popen(words, env=stage.variables(), stderr=subprocess.STDOUT, cwd="/", **identity)  # type: ignore[call-overload]
     try:
-        end = time.monotonic() + _PATIENCE
-        while subprocess.run(stage.health, env=stage.variables(), stderr=subprocess.DEVNULL, check=False, **identity).returncode:
+        end, kubeconfig = time.monotonic() + _PATIENCE, writable / "kubeconfig"
+
+        def is_healthy() -> bool:
+            health = subprocess.run(stage.health, env=stage.variables(), stderr=subprocess.DEVNULL, check=False, **identity)  # type: ignore[call-overload]
+            return health.returncode == 0
+
+        while not (is_healthy() and kubeconfig.exists()):  # which is written when the server has started
             assert server.poll() is None, "the image has ended"
             assert time.monotonic() < end, "the image is not healthy"
             time.sleep(0.2)
-        assert (writable / "kubeconfig").stat().st_mode & 0o077 == 0
+        assert kubeconfig.stat().st_mode & 0o077 == 0
     finally:
         server.send_signal(signal.SIGTERM)
         assert server.wait(_PATIENCE) == 0
