@@ -27,7 +27,7 @@ MAXIMUM_SIZE: Final = 16 * 1024 * 1024
 LONGEST_TEXT: Final = 2048
 _ABSENT: Final[Any] = object()
 
-_filled: Final[dict[int, weakref.ref[BoundedCache[Any, Any]]]] = {}
+_filled: Final[weakref.WeakValueDictionary[int, BoundedCache[Any, Any]]] = weakref.WeakValueDictionary()
 """The caches that have entries, or had some, by their identities."""
 _forgetters: Final[list[Callable[[], object]]] = []
 """Functions that empty other caches."""
@@ -38,7 +38,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def forget_all() -> None:
     """Empties all caches of the process whose values take much memory."""
-    for reference in list(_filled.values()):
+    for reference in _filled.valuerefs():
         cache = reference()
         if cache is not None:
             cache.clear()
@@ -94,8 +94,7 @@ class BoundedCache(dict[K, V]):
         if size > MAXIMUM_SIZE:
             return value
         if not self:
-            key_of_this = id(self)
-            _filled[key_of_this] = weakref.ref(self, lambda _gone: _filled.pop(key_of_this, None))
+            _filled[id(self)] = self
         self._size += size
         if len(self) >= self._maximum or self._size > MAXIMUM_SIZE:
             self.clear()

@@ -26,20 +26,19 @@ import itertools
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from fakekube.net import websocket
 from fakekube.net.http1 import RequestParser
 from fakekube.net.loop import READ, WRITE, Loop
 from fakekube.net.streams import BrokenStreamError, Fragment, Source, Stream, Tunnel
 from fakekube.net.transport import Disconnected, Transport
+from fakekube.net.wsgi import Application
 
 _log = logging.getLogger(__name__)
-
-Application = Callable[[dict[str, Any], Callable[..., Callable[[bytes], object]]], Iterable[bytes]]
 
 
 class Framing(Protocol):

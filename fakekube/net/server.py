@@ -23,8 +23,9 @@ from fakekube.net.connection import Connection, ServingLimits
 from fakekube.net.environ import base_environ
 from fakekube.net.leader_followers import SWITCH_INTERVAL
 from fakekube.net.loop import READ, joined_loop
-from fakekube.net.pump import Application, Clock, Pump
+from fakekube.net.pump import Clock, Pump
 from fakekube.net.transport import Transport
+from fakekube.net.wsgi import Application
 
 if TYPE_CHECKING:
     import ssl

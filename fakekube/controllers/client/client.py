@@ -25,8 +25,8 @@ from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
 from fakekube.base.objects import Object, group_version, group_version_path
-from fakekube.net.streams import BrokenStreamError, Stream
-from fakekube.net.wsgi import environ_key
+from fakekube.net.streams import BrokenStreamError, Stream, is_stream
+from fakekube.net.wsgi import Application, environ_key
 
 
 class ApiError(Exception):
@@ -122,8 +122,6 @@ def resources_in(document: dict[str, Any]) -> Iterator[DiscoveredResource]:
                     frozenset(entry.get("verbs") or ()),
                 )
 
-
-Application = Callable[[dict[str, Any], Callable[..., Any]], Any]
 
 #: The key in the WSGI environment that marks in-process requests.
 OWN: Final = "fakekube.own"
@@ -307,7 +305,7 @@ class Client:
         except BrokenStreamError as error:
             raise ConnectionResetError(str(error)) from None
         line, fields = started[0]
-        return Answer(int(line.partition(" ")[0]), result if hasattr(result, "take") else b"".join(result), fields)
+        return Answer(int(line.partition(" ")[0]), result if is_stream(result) else b"".join(result), fields)
 
     def call(
         self, method: str, path: str, body: Any = None, query: Mapping[str, str] | None = None, *, content_type: str = JSON
