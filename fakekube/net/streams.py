@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Protocol, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
 if TYPE_CHECKING:
     from fakekube.base.clock import Clock
@@ -156,6 +156,23 @@ class WholeStream:
 
     def __iter__(self) -> Iterator[bytes]:
         yield from self.take()
+
+
+class StreamDecorator:
+    """A stream that is made of another one: what a subclass does not define, and optional attributes, are those of the other.
+
+    Subclasses define `take` and `__iter__`.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self.source: Source = stream.source
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def close(self) -> None:
+        self._stream.close()
 
 
 def frames_of(stream: Stream, clock: Clock, others: Iterable[Source] = ()) -> Iterator[bytes]:

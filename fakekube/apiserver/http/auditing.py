@@ -17,6 +17,7 @@ from fakekube.apimachinery.codecs import DecodeError, cbor, json, yaml
 from fakekube.apimachinery.codecs.document import Chunks
 from fakekube.apiserver.endpoints.request import RequestInfo, Response
 from fakekube.apiserver.http.request_info import is_long_running
+from fakekube.net.streams import StreamDecorator
 from fakekube.net.wsgi import Environment, request_uri
 
 if TYPE_CHECKING:
@@ -106,15 +107,12 @@ _READERS: Final[Mapping[str, Callable[[bytes], Any]]] = {
 }
 
 
-class _AuditedStream:
+class _AuditedStream(StreamDecorator):
     """A stream that writes an audit event when it ends."""
 
     def __init__(self, stream: Stream, audit: AuditContext) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._audit = audit
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
 
     def take(self) -> list[bytes]:
         frames = self._stream.take()
@@ -123,7 +121,7 @@ class _AuditedStream:
         return frames
 
     def close(self) -> None:
-        self._stream.close()
+        super().close()
         self._audit.emit_response_complete()
 
     def __iter__(self) -> Iterator[bytes]:

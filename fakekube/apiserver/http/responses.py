@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import unicodedata
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, ClassVar, Final
 
@@ -31,7 +31,7 @@ from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.negotiation import PLAIN_TEXT, MediaType
 from fakekube.apiserver.endpoints.request import Query, Request, Response
 from fakekube.base.golang.strings import bytes_of
-from fakekube.net.streams import Source, Stream
+from fakekube.net.streams import StreamDecorator
 
 #: The number of the first minor whose filters and router encode errors as CBOR.
 _FILTERS_SPEAK_CBOR_SINCE: Final = 37
@@ -164,36 +164,14 @@ def compress_watch_list(response: Response, accept_encoding: str) -> None:
         response.body = GzipStream(response.body)
 
 
-class GzipStream:
-    """The stream of a watch, compressed; implements `streams.Stream`.
+class GzipStream(StreamDecorator):
+    """The stream of a watch, compressed.
 
     What is sent at a time is a member of its own, so that the client can read it at once (perFlushGzipWriter).
     """
 
     _latest: ClassVar[tuple[list[bytes], bytes]] = [], b""
     """The frames that were compressed last, and the member; watchers of one collection share the list of frames."""
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-        self.source: Source = stream.source
-
-    @property
-    def ended(self) -> bool:
-        return self._stream.ended
-
-    @property
-    def deadline(self) -> float | None:
-        return self._stream.deadline
-
-    @property
-    def is_drained(self) -> bool:
-        return getattr(self._stream, "is_drained", False)
-
-    def when_silent(self, call: Callable[[], None]) -> None:
-        """See `streams.Stream`."""
-        set_call = getattr(self._stream, "when_silent", None)
-        if set_call is not None:
-            set_call(call)
 
     def take(self) -> list[bytes]:
         frames = self._stream.take()
@@ -204,9 +182,6 @@ class GzipStream:
             member = gzip_body(frames)
             GzipStream._latest = frames, member
         return [member]
-
-    def close(self) -> None:
-        self._stream.close()
 
     def __iter__(self) -> Iterator[bytes]:
         return map(gzip_body, self._stream)

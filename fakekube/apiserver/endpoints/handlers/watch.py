@@ -34,7 +34,7 @@ from fakekube.apiserver.registry.generic.conversion import ConvertedCursor, conv
 from fakekube.apiserver.registry.generic.reads import candidates, matcher, stale_revision, wait_for_revision
 from fakekube.apiserver.registry.request_options import ListOptions, parse_resource_version
 from fakekube.apiserver.registry.scope import Scope
-from fakekube.net.streams import Source, Stream, frames_of
+from fakekube.net.streams import Source, Stream, StreamDecorator, frames_of
 from fakekube.store import Compacted, Cursor, Event, Record
 
 if TYPE_CHECKING:
@@ -428,29 +428,17 @@ def is_web_socket(request: Request) -> bool:
     return headers.get("upgrade", "").lower() == "websocket" and "upgrade" in headers.get("connection", "").lower()
 
 
-class Messages:
-    """A watch whose frames are messages; see `streams.Stream`."""
+class Messages(StreamDecorator):
+    """A watch whose frames are messages."""
 
     def __init__(self, stream: Stream, chosen: MediaType) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._skipped = _LENGTH_PREFIXES.get(chosen.format, 0)
-        self.source: Source = stream.source
         self.binary = chosen.format not in _TEXTS
-
-    @property
-    def ended(self) -> bool:
-        return self._stream.ended
-
-    @property
-    def deadline(self) -> float | None:
-        return self._stream.deadline
 
     def take(self) -> list[bytes]:
         frames = self._stream.take()
         return [frame[self._skipped :] for frame in frames] if self._skipped else frames
-
-    def close(self) -> None:
-        self._stream.close()
 
     def __iter__(self) -> Iterator[bytes]:
         for frame in self._stream:
