@@ -113,7 +113,7 @@ def preferred_weight(terms: Sequence[Mapping[str, Any]], node: Node) -> int:
 
 
 # --- Taints and tolerations ------------------------------------------------------------------------------------------
-# Specified by: k8s.io/api/core/v1/toleration.go, k8s.io/component-helpers/scheduling/corev1/helpers.go.
+# Specified by: k8s.io/api/core/v1/toleration.go, k8s.io/component-helpers/scheduling/corev1/helpers.go, pkg/util/tolerations.
 
 
 Taint = Mapping[str, Any]
@@ -146,3 +146,31 @@ def find_untolerated_taint(
         if taint.get("effect") in effects and not tolerates_all(tolerations, taint):
             return taint
     return None
+
+
+def merge_tolerations(tolerations: Sequence[Toleration]) -> list[Toleration]:
+    """Returns the tolerations that no other one covers; of equal ones the first (MergeTolerations)."""
+    merged: list[Toleration] = []
+    for index, toleration in enumerate(tolerations):
+        later = (other for other in tolerations[index + 1 :] if other != toleration)
+        if not any(is_superset(other, toleration) for other in (*merged, *later)):
+            merged.append(toleration)
+    return merged
+
+
+def is_superset(one: Toleration, other: Toleration) -> bool:
+    """Reports whether `one` tolerates every taint that `other` tolerates."""
+    if one == other:
+        return True
+    operator = one.get("operator", "")
+    if one.get("key", "") != other.get("key", "") and (one.get("key") or operator != "Exists"):
+        return False
+    if one.get("effect") and one["effect"] != other.get("effect", ""):
+        return False
+    if one.get("effect") == "NoExecute" and one.get("tolerationSeconds") is not None:
+        seconds = other.get("tolerationSeconds")
+        if seconds is None or seconds > one["tolerationSeconds"]:
+            return False
+    if operator in ("", "Equal"):
+        return bool(other.get("operator", "") == "Equal" and other.get("value", "") == one.get("value", ""))
+    return bool(operator == "Exists")

@@ -12,11 +12,11 @@ from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.core.pods.resources import Amounts, amounts, pod_limits, pod_requests
 from fakekube.apis.validation.resource_lists import MAX_MILLI_VALUE, quantity
 from fakekube.apiserver.admission.chain import UPDATE, Attributes, Operation, Plugin, forbidden
+from fakekube.apiserver.admission.pods import PODS
 from fakekube.apiserver.admission.storage import CLAIMS
 from fakekube.base.golang.strings import aggregate_errors
 from fakekube.base.objects import Object
 
-PODS = ("", "pods")
 ANNOTATION = "kubernetes.io/limit-ranger"
 
 

@@ -22,12 +22,11 @@ from fakekube.apis.validation.resource_lists import is_extended
 from fakekube.apis.well_known import LABEL_HOSTNAME, TAINT_EFFECT_NO_SCHEDULE
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
 from fakekube.apiserver.admission.pod_placement import PodNodeSelector, PodTolerationRestriction
+from fakekube.apiserver.admission.pods import PODS
 from fakekube.apiserver.options import ConfigurationError
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.strings import aggregate_errors
 from fakekube.base.objects import Object
-
-PODS = ("", "pods")
 
 
 class PodPlugin(Plugin):

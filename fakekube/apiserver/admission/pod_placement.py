@@ -1,6 +1,6 @@
 """Plugins that read in the annotations of a namespace where its pods may run; they are off by default.
 
-PodNodeSelector adds a node selector, PodTolerationRestriction tolerations, which it merges as pkg/util/tolerations does.
+PodNodeSelector adds a node selector, PodTolerationRestriction tolerations.
 
 Specified by: plugin/pkg/admission/podnodeselector, plugin/pkg/admission/podtolerationrestriction.
 """
@@ -15,14 +15,13 @@ from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.errors.field import aggregate, invalid
 from fakekube.apimachinery.schema.decode import DecodeError, decode
 from fakekube.apimachinery.selectors.labels import label_key, label_value
-from fakekube.apimachinery.selectors.nodes import Toleration
+from fakekube.apimachinery.selectors.nodes import Toleration, is_superset, merge_tolerations
 from fakekube.apis.core.pods.resources import qos_class
-from fakekube.apis.well_known import TAINT_EFFECT_NO_EXECUTE, TAINT_EFFECT_NO_SCHEDULE, TAINT_NODE_MEMORY_PRESSURE
+from fakekube.apis.well_known import TAINT_EFFECT_NO_SCHEDULE, TAINT_NODE_MEMORY_PRESSURE
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin
+from fakekube.apiserver.admission.pods import PODS
 from fakekube.base.golang.json_reader import JSONError, parse
 from fakekube.base.objects import Object
-
-PODS = ("", "pods")
 
 _NODE_SELECTOR = "scheduler.alpha.kubernetes.io/node-selector"
 _DEFAULT_TOLERATIONS = "scheduler.alpha.kubernetes.io/defaultTolerations"
@@ -171,31 +170,3 @@ def _tolerations_in(annotations: Mapping[str, str], key: str) -> list[Object] | 
     except (JSONError, DecodeError) as problem:
         raise status.generic(500, "", str(problem)) from None
     return found
-
-
-def merge_tolerations(tolerations: Sequence[Toleration]) -> list[Toleration]:
-    """Returns the tolerations that no other one covers; of equal ones the first (MergeTolerations)."""
-    merged: list[Toleration] = []
-    for index, toleration in enumerate(tolerations):
-        later = (other for other in tolerations[index + 1 :] if other != toleration)
-        if not any(is_superset(other, toleration) for other in (*merged, *later)):
-            merged.append(toleration)
-    return merged
-
-
-def is_superset(one: Toleration, other: Toleration) -> bool:
-    """Reports whether `one` tolerates every taint that `other` tolerates."""
-    if one == other:
-        return True
-    operator = one.get("operator", "")
-    if one.get("key", "") != other.get("key", "") and (one.get("key") or operator != "Exists"):
-        return False
-    if one.get("effect") and one["effect"] != other.get("effect", ""):
-        return False
-    if one.get("effect") == TAINT_EFFECT_NO_EXECUTE and one.get("tolerationSeconds") is not None:
-        seconds = other.get("tolerationSeconds")
-        if seconds is None or seconds > one["tolerationSeconds"]:
-            return False
-    if operator in ("", "Equal"):
-        return bool(other.get("operator", "") == "Equal" and other.get("value", "") == one.get("value", ""))
-    return bool(operator == "Exists")

@@ -15,10 +15,9 @@ from fakekube.apimachinery.errors.field import aggregate, invalid
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin
 from fakekube.apiserver.admission.namespaces import NAMESPACES
 from fakekube.apiserver.admission.pod_security_checks import NEWEST, Violation, violations
+from fakekube.apiserver.admission.pods import PODS
 from fakekube.apiserver.options import ConfigurationError
 from fakekube.base.objects import Object
-
-PODS = ("", "pods")
 
 #: Resource → the path of its pod or pod template.
 _TEMPLATES: Mapping[tuple[str, str], Sequence[str]] = {

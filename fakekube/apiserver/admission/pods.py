@@ -13,6 +13,7 @@ from typing import Any
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import status
+from fakekube.apimachinery.selectors.nodes import merge_tolerations
 from fakekube.apis.rest.strategy import unusable_name
 from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.rules import from_minor
@@ -25,7 +26,6 @@ from fakekube.apis.well_known import (
     TAINT_NODE_UNREACHABLE,
 )
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
-from fakekube.apiserver.admission.pod_placement import merge_tolerations
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
 
