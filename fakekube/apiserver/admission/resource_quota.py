@@ -307,7 +307,7 @@ class ResourceQuota(Plugin):
             services.update("", "resourcequotas", attributes.namespace, name, add_usage, recorded=recorded)
 
     def _check_limits(self, attributes: Attributes, evaluator: Evaluator, obj: Object, quotas: Sequence[Object]) -> None:
-        """Checks that quotas cover what is limited."""
+        """Raises StatusError for limited consumption that no quota covers; without a configuration none is limited."""
 
 
 class LimitedResources(ResourceQuota):

@@ -30,13 +30,10 @@ _HOP_BY_HOP = frozenset(
     }
 )
 
-
 #: Headers that the filters of the API server consume or write.
 _TAKEN = frozenset({"authorization", "host", "content-length", "audit-id", "x-remote-user", "x-remote-group", "x-remote-uid"})
 
-
 _TAKEN_PREFIXES = ("x-remote-extra-", "impersonate-")
-
 
 _CORS = frozenset(
     {
@@ -47,10 +44,8 @@ _CORS = frozenset(
     }
 )
 
-
 #: Characters of a path that Go does not escape, besides letters and digits (net/url, encodePath).
 _PATH_SAFE = "-_.~$&+,/:;=@"
-
 
 #: Characters of an extra key that are not escaped in the header name, besides letters and digits.
 _KEY_SAFE = "!#$&'*+-.^_`|~"

@@ -138,10 +138,10 @@ class Audit(Protocol):
     """Receives data for the audit event of a request."""
 
     def request_object(self, obj: Mapping[str, Any]) -> None:
-        """Returns the object in the body, in the version of the endpoint, with kind and apiVersion."""
+        """Records the object in the body, in the version of the endpoint, with kind and apiVersion."""
 
     def request_patch(self, patch: Any) -> None:
-        """Returns the patch in the body."""
+        """Records the patch in the body."""
 
     def record_deprecation(self) -> None:
         """Records that the requested API version is deprecated."""

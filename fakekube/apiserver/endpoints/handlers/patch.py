@@ -30,7 +30,6 @@ from fakekube.apimachinery.patch import (
 )
 from fakekube.apimachinery.patch.literals import as_written, has_ambiguous_literals, loads_with_literals
 from fakekube.apimachinery.patch.merge_patch import INVALID, apply_merge_patch, decode_merge_patch
-from fakekube.apimachinery.schema.strict import strict_decoding_error
 from fakekube.apimachinery.schema.trees import MAX_TEXT, copy_with_texts
 from fakekube.apiserver.endpoints import admission, bodies, negotiation, projection, response_writers
 from fakekube.apiserver.endpoints.request import Response
@@ -198,7 +197,6 @@ def _json_patch(
 def _read_strategic(scope: Scope, body: _Body, options: WriteOptions) -> Change:
     value, duplicates = _parse(body, "{}", untyped=True)
     parsed = [strategic.decode(value)]
-    strict = options.field_validation != "Ignore"
 
     def patch() -> Object:
         """Returns a patch that may be used up; the body is parsed again only for another attempt."""
@@ -209,10 +207,10 @@ def _read_strategic(scope: Scope, body: _Body, options: WriteOptions) -> Change:
         original = _with_type_meta(scope, live)
         unknown: list[str] = []
         obj = strategic.apply(scope.type, original, patch(), unknown, scope.constants)
-        findings = [*_messages(duplicates), *unknown] if strict else []
-        if findings and options.field_validation == "Strict":
-            raise strategic.refusal_error(scope.type, original, patch(), strict_decoding_error(findings))
-        scope.request.warnings.extend(findings)
+        try:
+            bodies.report_strict_errors(scope, [*_messages(duplicates), *unknown], options.field_validation)
+        except bodies.Problem as problem:
+            raise strategic.refusal_error(scope.type, original, patch(), problem.message) from None
         try:
             return _finish(scope, live, _without_kind(obj), options)
         except status.ConversionError as error:

@@ -27,6 +27,8 @@ from fakekube.store import Bucket, Conflict, Record
 
 _MOST_TOLD: Final = 100
 """The corrupt objects after which a list ends (maxCorruptObjErrsToAggregate)."""
+_ALL_DECODABLE: Final = "all objects can be decoded"
+"""The key, with a resource, under which a page keeps that it has no corrupt object."""
 _TOO_MANY: Final = {"reason": "FieldValueTooMany", "message": "too many errors, the list is truncated"}
 
 
@@ -108,7 +110,7 @@ def _undecodable(resource: Resource, bucket: Bucket[Document], prefix: str) -> l
     """Returns the first objects whose version is no longer in the definition, with their errors."""
     page = bucket.page(prefix)
     found: list[tuple[Record[Document], UndecodableError]] = []
-    if (_undecodable, resource) in page.encodings:
+    if (_ALL_DECODABLE, resource) in page.encodings:
         return found
     for record in page.records:
         if _api_version(record.value) not in resource.known_versions:
@@ -119,7 +121,7 @@ def _undecodable(resource: Resource, bucket: Bucket[Document], prefix: str) -> l
                 if len(found) == _MOST_TOLD:
                     break
     if not found:  # as long as nothing is written
-        page.encodings[_undecodable, resource] = True
+        page.encodings[_ALL_DECODABLE, resource] = True
     return found
 
 
