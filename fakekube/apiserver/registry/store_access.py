@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -21,6 +21,7 @@ from fakekube.apiserver.registry.generic import field_manager
 from fakekube.apiserver.registry.generic.writes import same_object, stamp_revision
 from fakekube.apiserver.registry.scope import Settings
 from fakekube.base.objects import Object
+from fakekube.net.streams import subscribe_weakly
 from fakekube.store import Bucket, Conflict, Store
 
 _LIMIT_RANGES = ("", "limitranges")
@@ -34,21 +35,6 @@ _WEBHOOKS_OR_POLICIES = (
 )
 #: The resources that an AdmissionSnapshot tells of.
 _CONFIGURATION = (_LIMIT_RANGES, _RESOURCE_QUOTAS, _PRIORITY_CLASSES, *_WEBHOOKS_OR_POLICIES)
-
-
-class _Changes:
-    """The state of some buckets: another object after every change, since threads that count at the same time may get one number.
-
-    It belongs to the buckets, which hold its method, so that the store and its users form no cycle.
-    """
-
-    def __init__(self, buckets: Iterable[Bucket[Document]]) -> None:
-        self.state = object()
-        for bucket in buckets:
-            bucket.subscribe(self._replace_state)
-
-    def _replace_state(self) -> None:
-        self.state = object()
 
 
 class AccessControl(Protocol):
@@ -86,8 +72,11 @@ class StoreAccess:
         """The least time of finalizing; see `Cluster.pace`."""
         self._builtins: dict[tuple[str, str], tuple[Resource, Bucket[Document]]] = {}
         """Cached built-in resources with their buckets, which every write needs."""
-        self._changes: _Changes | None = None
-        """The state of what an AdmissionSnapshot tells of."""
+        self._state: object | None = None
+        """Another object after every change of what an AdmissionSnapshot tells of; None: the changes are not observed yet.
+
+        No count: of two threads that count at the same time, one can write a number that was there before.
+        """
         self._snapshot: tuple[object, AdmissionSnapshot] = (None, AdmissionSnapshot())
         """The state before the last snapshot was taken, and the snapshot."""
 
@@ -206,14 +195,19 @@ class StoreAccess:
         return self._is_served(group, plural) and self._find_bucket(group, plural)[1].has_keys()
 
     def admission_snapshot(self) -> AdmissionSnapshot:
-        if self._changes is None:
-            self._changes = _Changes(self._find_bucket(*key)[1] for key in _CONFIGURATION if self._registry.any_version(*key))
+        if self._state is None:
+            buckets = [self._find_bucket(*key)[1] for key in _CONFIGURATION if self._registry.any_version(*key)]
+            subscribe_weakly(self, StoreAccess._replace_state, buckets)
+            self._replace_state()
         as_of, snapshot = self._snapshot
-        if as_of is not (state := self._changes.state):
+        if as_of is not (state := self._state):
             made = self._make_snapshot()
             snapshot = snapshot if made == snapshot else made  # what depends on it is found by its identity
             self._snapshot = state, snapshot
         return snapshot
+
+    def _replace_state(self) -> None:
+        self._state = object()
 
     def _make_snapshot(self) -> AdmissionSnapshot:
         return AdmissionSnapshot(
