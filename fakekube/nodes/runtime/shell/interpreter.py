@@ -323,8 +323,7 @@ class Shell(ShellState):
             _close_all(opened)
 
     async def _assign(self, assigned: list[tuple[str, str]], command: Simple, status: int) -> int:
-        for name, value in assigned:
-            self.set_variable(name, value)
+        self._set_variables(assigned)
         opened = await self._redirect(command.redirects, dict(self.descriptors))
         if opened is None:
             return 1
@@ -362,14 +361,19 @@ class Shell(ShellState):
 
     async def _run_builtin(self, program: Program, assigned: Sequence[tuple[str, str]]) -> int:
         """Runs a built-in command; only a special one keeps the values of variables that are assigned before it."""
-        before = {name: self.variables.get(name) for name, _ in assigned}
-        for name, value in assigned:
-            self.set_variable(name, value)
+        replaced = self._set_variables(assigned)
         try:
             return await BUILTINS[program.name](program, self)
         finally:
             if program.name not in SPECIAL_BUILTINS:
-                self._restore_variables(before)
+                self._restore_variables(replaced)
+
+    def _set_variables(self, assigned: Sequence[tuple[str, str]]) -> dict[str, str | None]:
+        """Assigns variables. Returns their previous values, for `_restore_variables`."""
+        replaced = {name: self.variables.get(name) for name, _ in assigned}
+        for name, value in assigned:
+            self.set_variable(name, value)
+        return replaced
 
     def _restore_variables(self, values: Mapping[str, str | None]) -> None:
         """Gives variables these values; None: they are unset."""
@@ -382,9 +386,7 @@ class Shell(ShellState):
     async def _function(
         self, argv: Sequence[str], assigned: Sequence[tuple[str, str]], descriptors: dict[int, Descriptor]
     ) -> int:
-        replaced = {name: self.variables.get(name) for name, _ in assigned}
-        for name, value in assigned:
-            self.set_variable(name, value)
+        replaced = self._set_variables(assigned)
         arguments, before = self.arguments, self.descriptors
         self.arguments, self.descriptors = list(argv[1:]), descriptors
         self.depth += 1
@@ -398,7 +400,7 @@ class Shell(ShellState):
             self.depth -= 1
             self.locals.pop()
             self.arguments, self.descriptors = arguments, before
-            self._restore_variables({**replaced, **hidden})
+            self._restore_variables({**hidden, **replaced})
 
     # --- Redirections -------------------------------------------------------------------------------------------------
 
