@@ -11,7 +11,6 @@ Specified by: net/http of Go, as far as agnhost uses it.
 from __future__ import annotations
 
 import errno
-import json
 import re
 import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,6 +21,7 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
+from fakekube.apimachinery.codecs import json
 from fakekube.apiserver.endpoints.negotiation import HTML
 from fakekube.net.http1.responses import ConnectionEndedError, MalformedResponseError, ResponseReader
 from fakekube.net.streaming.kubelet_api import Connection
@@ -205,7 +205,4 @@ def fetch(program: Program, url: str, body: bytes | None = None, timeout: float 
 
 def as_json(value: object) -> str:
     """Returns a value as Go's encoding/json prints it."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    for character, escaped in (("&", "\\u0026"), ("<", "\\u003c"), (">", "\\u003e")):
-        text = text.replace(character, escaped)
-    return text
+    return json.dumps(value).decode()

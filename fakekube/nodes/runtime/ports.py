@@ -28,8 +28,6 @@ from fakekube.nodes.runtime.listeners import Peer
 
 _log = logging.getLogger(__name__)
 
-
-#: The media type of plain text, as net/http writes it.
 #: Keys of the environment of an application: the other side of the connection, and the connection.
 PEER: Final = "fakekube.peer"
 CONNECTION: Final = "fakekube.connection"

@@ -35,7 +35,7 @@ _DEFAULTS: Final = {
 _SHELL_LIMIT: Final = 600.0
 #: The maximum number of requests of one /dial.
 _MOST_TRIES: Final = 1000
-#: What is read as an integer (strconv.Atoi), as far as it makes sense here.
+#: The integers that are accepted (strconv.Atoi), here without a plus sign and with at most nine digits.
 _INTEGER: Final = re.compile(r"-?[0-9]{1,9}")
 
 

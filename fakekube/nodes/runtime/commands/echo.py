@@ -8,6 +8,7 @@ Specified by: busybox coreutils/{echo,printf}.c (print_formatted, print_direc).
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Final
 
 from fakekube.nodes.runtime.program import Command, Program, Usage
@@ -46,8 +47,8 @@ async def _echo(program: Program) -> int:
 
 _CONVERSION: Final = re.compile(r"%(?:(%)|([-+ #0]*)(\*|\d+)?(?:\.(\*|\d*))?[hlLqjzt]*([diouxXeEfFgGcsb]))")
 _INTEGERS, _FLOATS = frozenset("diouxX"), frozenset("eEfFgG")
-#: The digits from which on a width is too long to be read as a number.
-_LONGEST_WIDTH: Final = 20
+#: The maximum number of characters of a width or a precision.
+_MAX_SIZE_LENGTH: Final = 19
 
 
 async def _printf(program: Program) -> int:
@@ -134,14 +135,14 @@ class _Formatter:
             text = str(self._read_integer(self._next(), signed=True))
         if not text:
             return ""
-        if len(text) >= _LONGEST_WIDTH:
+        if len(text) > _MAX_SIZE_LENGTH:
             raise Usage("invalid width")
         check_memory(abs(int(text)))
         return text
 
     def _read_integer(self, text: str, *, signed: bool) -> int:
         """Returns the number in an argument, which has 64 bits; 0, after an error message, if it is none."""
-        if text[:1] in ("'", '"') and text:
+        if text[:1] in ("'", '"'):
             return ord(text[1:2] or "\0")
         found = re.fullmatch(r"\s*([-+]?)(?:0[xX]([0-9a-fA-F]{1,16})|0([0-7]{1,22})|([1-9][0-9]{0,19})|(0))", text, re.ASCII)
         if found is not None:
@@ -153,13 +154,13 @@ class _Formatter:
         return 0
 
     def _read_float(self, text: str) -> float:
-        if text[:1] in ("'", '"') and text:
+        if text[:1] in ("'", '"'):
             return float(ord(text[1:2] or "\0"))
-        try:
-            return float(text) if "_" not in text else float("")
-        except ValueError:
-            self._report(f"invalid number '{text}'")
-            return 0.0
+        with suppress(ValueError):
+            if "_" not in text:  # Python allows it between digits, C does not
+                return float(text)
+        self._report(f"invalid number '{text}'")
+        return 0.0
 
 
 COMMANDS: Final[dict[str, Command]] = {"echo": _echo, "printf": _printf}

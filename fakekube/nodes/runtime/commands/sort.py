@@ -9,7 +9,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, Final
 
 from fakekube.nodes.runtime.descriptors import collect
@@ -67,9 +67,9 @@ def _end_of_fields(line: str, count: int, separator: str) -> int:
 def _parse_key(text: str, shared: frozenset[str]) -> _Key:
     """Parses the value of -k, START[.CHARACTER][FLAGS][,END[.CHARACTER][FLAGS]]; without flags the shared ones count."""
     found = _KEY.fullmatch(text)
-    if found is None or not frozenset((found[3] or "") + (found[6] or "")) <= _ORDER:
+    own = frozenset() if found is None else frozenset(found[3] + (found[6] or ""))
+    if found is None or not own <= _ORDER:
         raise Usage("bad field specification", _ERROR)
-    own = frozenset((found[3] or "") + (found[6] or ""))
     return _Key(own or shared, int(found[1]), int(found[2] or 0), int(found[4] or 0), int(found[5] or 0))
 
 
@@ -132,7 +132,7 @@ async def _sort(program: Program) -> int:
         return await _check_order(program, lines, order, unique="u" in flags)
     lines = order.sort(lines)
     if "u" in flags:
-        lines = lines[:1] + [line for before, line in pairwise(lines) if order.values(before) != order.values(line)]
+        lines = [next(equal) for _, equal in groupby(lines, order.values)]
     data = "".join(f"{line}{end}" for line in lines).encode("utf-8", "surrogateescape")
     if "o" in flags:
         program.write_file(given["o"], data)
