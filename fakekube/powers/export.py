@@ -88,17 +88,25 @@ def export(client: Reader, *, namespace: str | None = None, kinds: Sequence[str]
 
     Raises ApiError and UnknownResource.
     """
-    wanted = [client.resource(name) for name in kinds] or list(client.listable_resources())
     found: list[Object] = []
-    for resource in wanted:
-        name = group_resource(resource.group, resource.plural)
-        if (not kinds and name in NOT_EXPORTED) or (namespace is not None and not resource.namespaced):
-            continue
-        kind = {"apiVersion": resource.api_version, "kind": resource.kind}
-        items = client.call("GET", client.path(resource, namespace))["items"]
-        read = ({**kind, **item} for item in items)
-        found += [_export_object(obj, redact) for obj in read if not _is_own(obj)]
+    for resource in _select_resources(client, kinds, namespace):
+        found += [_export_object(obj, redact) for obj in _read(client, resource, namespace) if not _is_own(obj)]
     return sorted(found, key=lambda obj: _ORDER.get(obj["kind"], 0))
+
+
+def _select_resources(client: Reader, kinds: Sequence[str], namespace: str | None) -> list[RESTMapping]:
+    """Returns the resources of these names, by default all that are exported; with a namespace only those in namespaces."""
+    if kinds:
+        wanted = [client.resource(name) for name in kinds]
+    else:
+        every = client.listable_resources()
+        wanted = [one for one in every if group_resource(one.group, one.plural) not in NOT_EXPORTED]
+    return [one for one in wanted if namespace is None or one.namespaced]
+
+
+def _read(client: Reader, resource: RESTMapping, namespace: str | None) -> list[Object]:
+    kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+    return [{**kind, **item} for item in client.call("GET", client.path(resource, namespace))["items"]]
 
 
 def _is_own(obj: Object) -> bool:
@@ -165,17 +173,9 @@ def normalise(
         others = [one for name in _REFERRED if name not in wanted for one in _read(client, client.resource(name), namespace)]
     else:
         others = []
-    for resource in [client.resource(name) for name in kinds] if kinds else client.listable_resources():
-        name = group_resource(resource.group, resource.plural)
-        if (not kinds and name in NOT_EXPORTED) or (namespace is not None and not resource.namespaced):
-            continue
+    for resource in _select_resources(client, kinds or (), namespace):
         found += _read(client, resource, namespace)
     return normalise_objects(found, managed_fields=managed_fields, others=others)
-
-
-def _read(client: Reader, resource: RESTMapping, namespace: str | None) -> list[Object]:
-    kind = {"apiVersion": resource.api_version, "kind": resource.kind}
-    return [{**kind, **item} for item in client.call("GET", client.path(resource, namespace))["items"]]
 
 
 def normalise_objects(objects: Iterable[Object], *, managed_fields: bool = False, others: Iterable[Object] = ()) -> list[Object]:
