@@ -251,10 +251,10 @@ class Journal:
             self.written += len(missing)
 
     def records(self) -> list[tuple[str, Record[Document]]]:
-        """Returns the bucket and the versions of the changes that are kept with their objects."""
-        with self._reading:
+        """Returns the versions before and after each change that is kept with its objects, with the names of their buckets."""
+        with self._reading, self._handover:
             found = [(one.bucket, one.event) for one in self._changes if one.event is not None]
-            found += [(bucket, event) for bucket, event, _, _ in _snapshot(self._new)]
+            found += [(bucket, event) for bucket, event, _, _ in self._new]
         return [(bucket, one) for bucket, event in found for one in (event.previous, event.record) if one is not None]
 
     # --- Reading ------------------------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def _count_within_bytes(events: Sequence[Event[Document]]) -> int:
 
 
 def _snapshot(found: deque[T]) -> list[T]:
-    """Returns the items of a deque to which another thread may append."""
+    """Returns the items of a deque to which another thread may append without a lock."""
     while True:
         try:
             return list(found)
