@@ -251,7 +251,9 @@ class Dispatcher:
 
     def _close_informers(self) -> None:
         """Drops the informers of custom resources that are no longer served, and the definitions of earlier versions."""
-        for informer in self._cache or ():
+        if self._cache is None:
+            return
+        for informer in self._cache:
             resource = informer.resource
             if not resource.custom:
                 continue
@@ -259,7 +261,6 @@ class Dispatcher:
             if now is not None:
                 informer.resource = now
                 continue
-            assert self._cache is not None
             self._cache.remove(informer.name)
             followers = self._informers[resource.bucket]
             followers.remove(informer)

@@ -8,15 +8,15 @@ server needs a certificate for that name: the cluster's CA issues one.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from fakekube.base.private_files import write_private
 from fakekube.controllers.client import ApiError, Client
+from fakekube.net.wsgi import Application
 
 if TYPE_CHECKING:
     import ssl
@@ -105,8 +105,6 @@ def _parts(service: str) -> tuple[str, str]:
         raise ValueError(f"a Service has the form namespace/name: {service!r}")
     return namespace, name
 
-
-Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 _RESOURCE = "apiservices.apiregistration.k8s.io"
 _NAMESPACE = "kube-system"

@@ -250,13 +250,10 @@ def read_kubeconfig(path: Path) -> Object:
 
 def _find_named_entry(config: Object, part: str, name: Any) -> Object:
     """Returns the context, cluster or user of that name. Raises KubeconfigError."""
-    kind = part[:-1]
-    entries = config.get(part) or ()
-    found = (
-        next((one for one in entries if isinstance(one, dict) and one.get("name") == name), None)
-        if isinstance(entries, list)
-        else None
-    )
+    kind, entries = part[:-1], config.get(part)
+    if not isinstance(entries, list):
+        entries = []
+    found = next((one for one in entries if isinstance(one, dict) and one.get("name") == name), None)
     if found is None:
         raise KubeconfigError(f"the kubeconfig has no {kind} {name!r}")
     content: Object = found.get(kind) or {}
