@@ -1,21 +1,20 @@
 """What comes and goes leaves nothing: `python -m tests.soak.churn [--cycles 500] [NAME …]`.
 
-Each subject (namespaces, definitions, policies, webhooks, roles, faults, rules, snapshots, clusters of the pool, commands in a pod,
-watches, tokens, traces) is created and deleted in a `fakekube serve` again and again. After two rounds, which fill what is bounded
-(histories, caches, records of requests), a third one must not need more memory, threads or open files.
+Each subject (`SUBJECTS`: namespaces, definitions, faults, watches …) is created and deleted in a `fakekube serve` again and again.
+After two rounds, which fill what is bounded (histories, caches, records of requests), a third one must not need more memory, threads
+or open files.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.soak.clusters import Usage
+from tests.soak.clusters import Usage, usage_of
 from tests.soak.serving import JsonConnection, ServedCluster
 
 _CONTROL: Final = "/fakekube/v1"
@@ -25,14 +24,15 @@ _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 _RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 _RULE: Final = {"apiGroups": ["example.com"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["widgets"]}
 
-_ALLOWANCE: Final = 3.0
-"""MiB by which a round may grow: the allocator of the process keeps some of what it once had."""
-_EACH: Final = 0.02
-"""MiB for each cycle: what is known of the causes of the latest 100,000 changes, and of the paths and patterns of requests."""
+#: MiB by which the memory may grow in a round: the allocator of the process keeps some of what it once had.
+_ALLOWANCE_PER_ROUND: Final = 3.0
+#: MiB in addition for each cycle: what is known of the causes of the latest 100,000 changes, and of the paths and patterns of
+#: requests.
+_ALLOWANCE_PER_CYCLE: Final = 0.02
 
 
 class Client:
-    """One connection, with the answers that a subject expects."""
+    """One connection, whose requests must be accepted."""
 
     def __init__(self, server: ServedCluster) -> None:
         self.server = server
@@ -169,7 +169,7 @@ def _command(client: Client, number: int) -> None:
 
 
 def _watch(client: Client, number: int) -> None:
-    """Opened and dropped without a word."""
+    """Opens a watch, and closes the connection when the response has begun."""
     with socket.create_connection((client.server.host, client.server.port)) as connection:
         path = f"{_NAMESPACES}/default/configmaps?watch=true&labelSelector=a%3Db{number}"
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
@@ -233,25 +233,18 @@ class Growth:
 
     @property
     def is_kept(self) -> bool:
-        """Reports whether the last round has left something."""
+        """Whether the last round has left something."""
         before, after = self.rounds[-2:]
         grown = after.memory - before.memory
-        return grown > _ALLOWANCE + _EACH * self.cycles or after.threads > before.threads + 2 or after.files > before.files + 2
+        allowed = _ALLOWANCE_PER_ROUND + _ALLOWANCE_PER_CYCLE * self.cycles
+        return grown > allowed or after.threads > before.threads + 2 or after.files > before.files + 2
 
     def __str__(self) -> str:
         shown = "; ".join(f"{one.memory:.1f} MiB, {one.threads} threads, {one.files} files" for one in self.rounds)
         return f"{'KEPT ' if self.is_kept else ''}{self.name}: {shown}"
 
 
-def usage(pid: int) -> Usage:
-    """Returns what a process holds."""
-    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-        pages = int(file.read().split()[1])
-    threads = len(os.listdir(f"/proc/{pid}/task"))
-    return Usage(pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20), threads, len(os.listdir(f"/proc/{pid}/fd")))
-
-
-#: Of the server: short histories.
+#: The flags of the server, which keeps short histories.
 FLAGS: Final = (
     "--profile=cluster", "--pace=0", "--compaction-interval=1s", "--keep-requests=100", "--keep-changes=false", "--clusters",
 )  # fmt: skip
@@ -273,7 +266,7 @@ def play(name: str, cycles: int, rounds: int = 3) -> Growth:
             for number in range(turn * cycles, (turn + 1) * cycles):
                 SUBJECTS[name](client, number)
             time.sleep(2)  # compactions, and the end of idle threads
-            found.append(usage(server.pid))
+            found.append(usage_of(server.pid))
     if server.output:
         raise SystemExit(server.output)
     return Growth(name, found, cycles)

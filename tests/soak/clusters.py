@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import threading
 import time
 import urllib.request
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ import fakekube
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the process holds.
+    """What a process holds.
 
     Attributes:
         memory: resident, MiB.
@@ -31,11 +30,18 @@ class Usage:
     files: int
 
 
-def usage() -> Usage:
-    gc.collect()
-    with open("/proc/self/statm", encoding="ascii") as file:
+def usage_of(pid: int) -> Usage:
+    """Returns what a process holds."""
+    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
         pages = int(file.read().split()[1])
-    return Usage(pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20), threading.active_count(), len(os.listdir("/proc/self/fd")))
+    memory = pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+    return Usage(memory, len(os.listdir(f"/proc/{pid}/task")), len(os.listdir(f"/proc/{pid}/fd")))
+
+
+def usage() -> Usage:
+    """Returns what this process holds."""
+    gc.collect()
+    return usage_of(os.getpid())
 
 
 def _use(cluster: fakekube.Cluster, number: int) -> None:
@@ -62,7 +68,7 @@ def play(clusters: int) -> tuple[Usage, Usage, Usage]:
             _use(one, number)
     del one
     end = time.monotonic() + 30
-    while threading.active_count() > before.threads and time.monotonic() < end:
+    while usage_of(os.getpid()).threads > before.threads and time.monotonic() < end:
         time.sleep(0.1)  # threads of the pool end after some idle seconds
     return before, meanwhile, usage()
 

@@ -22,13 +22,13 @@ CACHED = {"Labels", "RequestInfo", "Query", "Fields", "Request", "_Step", "Frame
 #: What the server and the store keep of the names of definitions.
 NAMED = {
     "fakekube.apiserver.admission.chain._Halves",
-    *(
-        "fakekube.store.bucket.Bucket",
-        "fakekube.store.bucket.Contents",
-        "fakekube.store.bucket._Reading",
-        "fakekube.store.history.History",
-    ),
-    *("fakekube.store.history.Indexes", "fakekube.store.versions.Versions", "fakekube.store.versions.SortedKeys"),
+    "fakekube.store.bucket.Bucket",
+    "fakekube.store.bucket.Contents",
+    "fakekube.store.bucket._Reading",
+    "fakekube.store.history.History",
+    "fakekube.store.history.Indexes",
+    "fakekube.store.versions.SortedKeys",
+    "fakekube.store.versions.Versions",
 }
 
 #: Timers that threads may still hold of their last work. A namespace here has eight pods.
@@ -119,8 +119,8 @@ def count_objects(cluster: Cluster) -> Counter[str]:
     gc.collect()
     types = Counter(map(type, gc.get_objects()))
     ours = ((one, count) for one, count in types.items() if str(one.__module__).startswith("fakekube."))
-    found = Counter({f"{one.__module__}.{one.__qualname__}": count for one, count in ours if one.__name__ not in CACHED})
-    return Counter({name: count for name, count in found.items() if name not in NAMED})
+    found = ((f"{one.__module__}.{one.__qualname__}", count) for one, count in ours if one.__name__ not in CACHED)
+    return Counter({name: count for name, count in found if name not in NAMED})
 
 
 def test_a_namespace_leaves_nothing_in_memory(cluster: Cluster) -> None:
