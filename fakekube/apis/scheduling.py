@@ -17,7 +17,7 @@ from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import IMMUTABLE, duplicate, forbidden, invalid, not_supported, required, too_many
 from fakekube.apis.rest.strategy import ConditionalStatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import NOT_A_CLAIM, POSITIVE, conditions, invalid_each, many_set
+from fakekube.apis.validation.checks import NOT_A_CLAIM, POSITIVE, conditions, invalid_each, many_set, one_member
 from fakekube.apis.validation.rules import (
     Change,
     Check,
@@ -326,15 +326,9 @@ def _is_same(new: Any, old: Any) -> bool:
 
 def _union(*members: str) -> FieldCheck:
     """Exactly one of the members is set."""
-    shown = ", ".join(f"`{member}`" for member in members)
 
     def run(value: Any, _old: Any, path: str) -> list[FieldError]:
-        held = [member for member in members if (value or {}).get(member) not in (None, [])]
-        if len(held) == 1:
-            return []
-        many = f"{{{', '.join(held)}}}"
-        text = f"must specify {'exactly ' if held else ''}one of: {shown}"
-        return [invalid(path, many if held else "", text)]
+        return one_member((member for member in members if (value or {}).get(member) not in (None, [])), members, path)
 
     return run
 

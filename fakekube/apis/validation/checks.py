@@ -58,7 +58,13 @@ def many_set(choice: str) -> str:
 
 
 def one_member(given: Iterable[str], members: Iterable[str], path: str) -> list[FieldError]:
-    """Validates that one member of a union is set, as types declare it (validate.Union)."""
+    """Validates that exactly one member of a union is set, as types declare it (validate.Union).
+
+    Args:
+        given: the members that are set, in the order of the type.
+        members: all members.
+        path: the path of the union.
+    """
     which, chosen = ", ".join(f"`{member}`" for member in members), list(given)
     if not chosen:
         return [invalid(path, "", f"must specify one of: {which}")]
