@@ -24,7 +24,7 @@ import json
 import re
 import time
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -32,7 +32,7 @@ from urllib.parse import parse_qs
 
 from fakekube.apimachinery.codecs import DecodeError
 from fakekube.apimachinery.codecs import json as deep_json
-from fakekube.apimachinery.codecs.document import Chunks, Packer
+from fakekube.apimachinery.codecs.document import Chunks, CompressedText
 from fakekube.apiserver.endpoints.request import RequestInfo
 from fakekube.base.clock import monotonic_of, time_of
 from fakekube.base.golang.timestamps import print_time
@@ -93,23 +93,6 @@ WEBHOOKS_USER_AGENT = "kube-apiserver-admission"
 KEPT_BYTES = 1 << 20
 
 
-class PackedBody:
-    """A body that was packed, see `Recorder.pack`. Iteration yields the body, `len` is its number of bytes."""
-
-    __slots__ = ("_length", "_packed", "_packer")
-
-    def __init__(self, packer: Packer, body: bytes | Chunks) -> None:
-        self._length = len(body)
-        self._packer = packer
-        self._packed = packer.pack(body if isinstance(body, bytes) else b"".join(body))
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield self._packer.unpack(self._packed)
-
-
 class Exchange:
     """One request and its response. Attributes that are not known yet have the values of the class."""
 
@@ -123,7 +106,7 @@ class Exchange:
     """Real seconds from the request to the response, or to the header of the response of a watch."""
     raw_body: bytes = b""
     """The body of the request as it was sent."""
-    raw_answer: bytes | Chunks | PackedBody | None = None
+    raw_answer: bytes | Chunks | CompressedText | None = None
     """The body of the response; None for a watch, and for a body that was too large to be kept."""
     answer_headers: Sequence[tuple[str, str]] = ()
     faults: Sequence[str] = ()

@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, overload
 
-from fakekube.apimachinery.codecs.document import Chunks, Packer
+from fakekube.apimachinery.codecs.document import Chunks, Compressor
 from fakekube.base.private_files import write_private
-from fakekube.powers.exchange import Exchange, PackedBody
+from fakekube.powers.exchange import Exchange
 from fakekube.powers.fault import Criteria, ResourceName, verbs_of
 
 #: The bytes of bodies that are kept for each exchange in the mean, so 15 MiB of 10,000, and at least in all: those of the oldest
@@ -130,11 +130,11 @@ class Recorder:
             for one in self.list_exchanges()
             if isinstance(one.raw_answer, (bytes, Chunks)) and len(one.raw_answer) > _LEAST_PACKED
         ]
-        packer = Packer([one.raw_answer for one in found if isinstance(one.raw_answer, bytes)])
+        compressor = Compressor([one.raw_answer for one in found if isinstance(one.raw_answer, bytes)])
         for one in found:
             answer = one.raw_answer
             if isinstance(answer, (bytes, Chunks)):  # the clients of webhooks, which may still be in progress, replace it
-                one.raw_answer = PackedBody(packer, answer)
+                one.raw_answer = compressor.compress(answer if isinstance(answer, bytes) else b"".join(answer))
 
     def clear(self) -> None:
         """Removes all exchanges."""

@@ -7,7 +7,7 @@ The store may hold a hundred thousand objects, and the cyclic collector looks at
 latest ones are held as trees; `keep_recent` packs older ones as JSON text, and the first use of `object` makes a tree again.
 Whoever holds a tree may go on using it. Readers of many documents use `tree`, which leaves packed documents packed.
 
-Documents that only the history has, `compress` makes smaller still, in a process that has nothing to do.
+A process that has nothing to do compresses the documents that only the history has (`compress`).
 
 The cache holds the *part*: the encoded item of a list. For JSON of built-in kinds it has neither `kind` nor
 `apiVersion`; the response to a get prepends both to the same bytes (`apimachinery.codecs.formats`).
@@ -38,7 +38,7 @@ _USUAL_SIZE: Final = 2048
 _recent: deque[weakref.ref[Document]] = deque()
 
 
-# --- Packs texts that resemble each other: the objects of one kind, the answers of one server ---------------------------
+# --- Texts that resemble each other: the objects of one kind, the answers of one server ---------------------------------
 #
 # Each text is compressed alone, with a dictionary of some of them, so that one text can be read without the others and takes a
 # small part of its size, however short it is.
@@ -52,8 +52,8 @@ _LONGEST_SAMPLE: Final = 4096
 _RAW: Final = -15
 
 
-class Packer:
-    """Packs texts.
+class Compressor:
+    """Compresses texts.
 
     Args:
         texts: some of them, from which the dictionary is made.
@@ -65,14 +65,31 @@ class Packer:
         step = max(1, len(texts) * _LONGEST_SAMPLE // _WINDOW)
         self._dictionary = b"".join([text[:_LONGEST_SAMPLE] for text in texts[::step]])[-_WINDOW:]
 
-    def pack(self, text: bytes) -> bytes:
-        """Returns the packed text."""
-        packing = zlib.compressobj(wbits=_RAW, memLevel=8, zdict=self._dictionary)
-        return packing.compress(text) + packing.flush()
+    def compress(self, text: bytes) -> CompressedText:
+        """Returns the compressed text."""
+        compression = zlib.compressobj(wbits=_RAW, memLevel=8, zdict=self._dictionary)
+        return CompressedText(compression.compress(text) + compression.flush(), self._dictionary, len(text))
 
-    def unpack(self, packed: bytes) -> bytes:
+
+class CompressedText:
+    """A text that a `Compressor` has compressed. Iteration yields the text, `len` is its number of bytes."""
+
+    __slots__ = ("_dictionary", "_length", "data")
+
+    def __init__(self, data: bytes, dictionary: bytes, length: int) -> None:
+        self.data = data
+        self._dictionary = dictionary
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self.decompress()
+
+    def decompress(self) -> bytes:
         """Returns the text."""
-        return zlib.decompressobj(wbits=_RAW, zdict=self._dictionary).decompress(packed)
+        return zlib.decompressobj(wbits=_RAW, zdict=self._dictionary).decompress(self.data)
 
 
 # --- Documents ----------------------------------------------------------------------------------------------------------
@@ -81,7 +98,7 @@ class Packer:
 class Document:
     """An immutable object and its cached encodings."""
 
-    __slots__ = ("__weakref__", "_compressed", "_end", "_json", "_made", "_packed", "object")
+    __slots__ = ("__weakref__", "_end", "_json", "_made", "_packed", "object")
 
     object: Object
     """The object. The attribute is unset while the document is packed."""
@@ -90,20 +107,17 @@ class Document:
         self.object = obj
         self._json = b""  # the most frequent encoding has its own attribute
         self._made: dict[Hashable, Any] = {}
-        self._packed = b""
+        self._packed: bytes | CompressedText = b""
+        """The object as text; b"" before it is first packed."""
         self._end = 0
-        """The position in `_packed` after the metadata, if that is followed by the spec; else 0."""
-        self._compressed: tuple[Packer, bytes, int] | None = None
-        """In place of `_packed`, which is b"" then: the packed text, and the length of the text."""
+        """The position in the text after the metadata, if that is followed by the spec; else 0."""
 
     def __getattr__(self, name: str) -> Any:
         """Makes the tree of a packed document again."""
         if name != "object":
             raise AttributeError(name)
-        packed = self._text()
-        tree = self.object = orjson.loads(packed)
-        if self._compressed is not None:
-            self._packed, self._compressed = packed, None
+        text = self._packed = self._text()
+        tree = self.object = orjson.loads(text)
         keep_recent(self)
         return tree
 
@@ -116,15 +130,9 @@ class Document:
             return _unpack(self._text(), self._end)
 
     def _text(self) -> bytes:
-        """Returns the text of a packed document, which may be compressed. Other threads may compress or read it."""
-        while True:
-            packed = self._packed
-            if packed:
-                return packed
-            compressed = self._compressed
-            if compressed is not None:
-                packer, data, _ = compressed
-                return packer.unpack(data)
+        """Returns the text of a packed document, which other threads may compress meanwhile."""
+        packed = self._packed
+        return packed if isinstance(packed, bytes) else packed.decompress()
 
     @property
     def labels(self) -> Mapping[str, str] | None:
@@ -143,7 +151,7 @@ class Document:
         """
         try:
             tree = _get_tree(self)
-            packed = self._packed or orjson.dumps(tree, option=orjson.OPT_PASSTHROUGH_SUBCLASS)
+            packed = self._text() if self._packed else orjson.dumps(tree, option=orjson.OPT_PASSTHROUGH_SUBCLASS)
         except AttributeError:  # it is packed
             return
         except orjson.JSONEncodeError:  # a RawObject, integers beyond 64 bits, invalid UTF-8
@@ -179,11 +187,9 @@ class Document:
     def json(self) -> bytes:
         """The object as compact JSON, as an item of a list; without a trailing newline."""
         encoded = self._json  # which another thread may drop meanwhile
-        packed = self._packed
-        if not encoded and packed and json.is_canonical(packed):
-            encoded = self._json = packed
         if not encoded:
-            encoded = self._json = trim(json.dumps(self.tree))
+            text = self._text() if self._packed else b""
+            encoded = self._json = text if text and json.is_canonical(text) else trim(json.dumps(self.tree))
         return encoded
 
     def cut_metadata(self) -> bytes | None:
@@ -200,9 +206,7 @@ class Document:
     @property
     def size(self) -> int:
         """The approximate number of bytes of the object as JSON; of one that is held as a tree only if it was encoded."""
-        compressed = self._compressed
-        known = len(self._packed) or len(self._json)
-        return known or (_USUAL_SIZE if compressed is None else compressed[2])
+        return len(self._packed) or len(self._json) or _USUAL_SIZE
 
     def note_unchanged(self, apply: Hashable) -> None:
         """Remembers the last apply that left the object as it is."""
@@ -308,13 +312,12 @@ def pack_recent() -> None:
 def compress(documents: Iterable[Document]) -> None:
     """Holds packed documents of one kind as compressed texts, without their encodings, until their objects are used."""
     found = list(documents)
-    packed = [(one, text) for one in found if (text := one._packed) and one._compressed is None]
-    packer = Packer([text for _, text in packed])
+    packed = [(one, text) for one in found if isinstance(text := one._packed, bytes) and text]
+    compressor = Compressor([text for _, text in packed])
     for document, text in packed:
-        document._compressed = packer, packer.pack(text), len(text)
-        document._packed = b""
+        document._packed = compressor.compress(text)
     for document in found:
-        if document._compressed is not None:  # readers may have made encodings since it was compressed
+        if isinstance(document._packed, CompressedText):  # readers may have made encodings since it was compressed
             document._json, document._made = b"", {}
 
 

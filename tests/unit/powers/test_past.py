@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from fakekube import Cluster
-from fakekube.apimachinery.codecs.document import Document, pack_recent
+from fakekube.apimachinery.codecs.document import CompressedText, Document, pack_recent
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def config_map(number: int) -> dict[str, object]:
 
 def compressed(cluster: Cluster) -> list[Document]:
     events = cluster._machinery.backend.store.bucket("configmaps").events_of("default/a")
-    return [one.record.value for one in events if one.record is not None and one.record.value._compressed is not None]
+    return [one.record.value for one in events if one.record is not None and isinstance(one.record.value._packed, CompressedText)]
 
 
 def test_earlier_versions_are_packed_and_read_as_they_were(cluster: Cluster) -> None:
@@ -46,7 +46,7 @@ def test_kept_changes_are_packed_and_read_as_they_were(cluster: Cluster) -> None
     pack_recent()
     cluster.pack_past()
     records = cluster._observe().journal.records()
-    packed = [one.value for bucket, one in records if bucket == "configmaps" and one.value._compressed is not None]
+    packed = [one.value for bucket, one in records if bucket == "configmaps" and isinstance(one.value._packed, CompressedText)]
     assert len({id(one) for one in packed}) == 4
     assert [(one.revision, one.before, one.object) for one in cluster.rows.journal()] == before
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fakekube.apimachinery.codecs import document as document_module
 from fakekube.apimachinery.codecs import json
-from fakekube.apimachinery.codecs.document import Document, compress, encode_all, keep_recent, pack_recent
+from fakekube.apimachinery.codecs.document import CompressedText, Document, compress, encode_all, keep_recent, pack_recent
 from fakekube.base.golang.json_writer import RawObject
 
 
@@ -233,9 +233,9 @@ def test_compressed_documents_are_read_as_packed_ones(value: Any) -> None:
         document.encoding("x", lambda _tree: b"made")
     compress(compressed)
     compress(compressed)  # has no effect
-    assert sum(len(one._compressed[1]) for one in compressed if one._compressed is not None) < len(packed[0].json)
+    assert sum(len(one._packed.data) for one in compressed if isinstance(one._packed, CompressedText)) < len(packed[0].json)
     for obj, one, other in zip(objects, packed, compressed, strict=True):
-        assert (other._packed, other._made) == (b"", {})
+        assert (type(other._packed), other._made) == (CompressedText, {})
         assert (other.tree, other.labels, other.size) == (obj, {"l": "m"}, one.size)
         assert other.cut_metadata() == one.cut_metadata()
         assert (other.json, other.encoding("y", lambda tree: repr(tree).encode())) == (one.json, repr(obj).encode())
@@ -243,10 +243,20 @@ def test_compressed_documents_are_read_as_packed_ones(value: Any) -> None:
         assert (other._json, other._made) == (b"", {})
         assert repr(other.object) == repr(obj)
         other.pack()
-        assert (other._compressed, other.json) == (None, one.json)
+        assert (type(other._packed), other.json) == (bytes, one.json)
 
 
 def test_only_packed_documents_are_compressed() -> None:
     document = Document({"metadata": {"name": "a"}})
     compress([document])
     assert document.object is document.tree
+
+
+def test_a_document_that_is_read_while_it_is_compressed_can_be_compressed_again() -> None:
+    document = _packed({"metadata": {"name": "a"}})
+    assert document.object == {"metadata": {"name": "a"}}  # now it has both the tree and the text
+    compress([document])
+    document.pack()
+    compress([document])
+    assert type(document._packed) is CompressedText
+    assert document.tree == {"metadata": {"name": "a"}}
