@@ -33,7 +33,7 @@ from tests.mutants.probes import Known, Lines, Probe, examine, import_everything
 SECONDS, TIMES = 10, 5
 #: What all probes of a mutant may take together, in the same seconds.
 LONGEST = 30.0
-#: So many probes are played in one fork; and in one that has to import everything anew.
+#: The number of probes that are played in one fork, and in one that has to import everything anew.
 GROUP, GROUP_ANEW = 10, 100
 _OWN = ("fakekube", "tests")
 
@@ -63,13 +63,15 @@ def noted(path: Path | None) -> Notes:
 
 
 def _groups(probes: Sequence[Probe], most: int = GROUP) -> Iterator[Sequence[Probe]]:
-    """Those that share a fork, in their order: a run of pytest is alone."""
-    start = 0
-    while start < len(probes):
-        ends = (number for number in range(start, len(probes)) if probes[number].kind == "tests")
-        end = min(max(next(ends, len(probes)), start + 1), start + most, len(probes))
-        yield probes[start:end]
-        start = end
+    """Yields the probes that share a fork, in their order; a run of pytest shares its own with none."""
+    group: list[Probe] = []
+    for probe in probes:
+        if group and (len(group) == most or "tests" in (probe.kind, group[-1].kind)):
+            yield group
+            group = []
+        group.append(probe)
+    if group:
+        yield group
 
 
 def _examine(group: Sequence[Probe]) -> list[Known]:

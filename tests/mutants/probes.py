@@ -67,7 +67,7 @@ class Known:
     lines: Lines = field(default_factory=dict)
 
 
-#: Recordings of whole clusters and of random requests show little of the rooms for what they cost; the last need programs.
+#: Recordings of random requests, of CBOR, of whole clusters and of compaction show little of the rooms for what they cost.
 LEFT_OUT = ("random-open", "cbor/", "controlled/", "compacting/")
 
 
