@@ -6,7 +6,7 @@ Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handle
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -38,16 +38,17 @@ Entry = Mapping[str, Any]
 
 def resources_of(definition: Object, call: Call, emulation: Emulation) -> list[Resource]:
     """Returns the served resources of a definition on a server; `call` calls its conversion webhook."""
-    return _resources(definition, call, emulation, lambda entry: bool(entry.get("served")))
+    return _resources(definition, call, emulation, "served")
 
 
 def storage_resource_of(definition: Object, call: Call, emulation: Emulation) -> Resource:
     """Returns the resource of the storage version, which need not be served."""
-    (found,) = _resources(definition, call, emulation, lambda entry: bool(entry.get("storage")))
+    (found,) = _resources(definition, call, emulation, "storage")
     return found
 
 
-def _resources(definition: Object, call: Call, emulation: Emulation, wanted: Callable[[Entry], bool]) -> list[Resource]:
+def _resources(definition: Object, call: Call, emulation: Emulation, flag: str) -> list[Resource]:
+    """Returns the resources of the versions that have a flag."""
     versions = definition["spec"]["versions"]
     made = {entry["name"]: _version(definition, entry) for entry in versions}
     storage = next(entry["name"] for entry in versions if entry.get("storage"))
@@ -61,7 +62,7 @@ def _resources(definition: Object, call: Call, emulation: Emulation, wanted: Cal
         known_versions=_known_versions(definition),
         emulation=emulation,
     )
-    return [make(entry) for entry in versions if wanted(entry)]
+    return [make(entry) for entry in versions if entry.get(flag)]
 
 
 def _names(definition: Object) -> Mapping[str, Any]:

@@ -21,7 +21,6 @@ PRESERVE_UNKNOWN_FIELDS: Final = "x-kubernetes-preserve-unknown-fields"
 
 META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
-
 _SCALARS = {
     "string": (Shape.STRING, "string"),
     "integer": (Shape.INTEGER, "int64"),

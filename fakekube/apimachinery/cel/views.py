@@ -20,10 +20,10 @@ from fakekube.apimachinery.cel.errors import EvaluationError, no_such_overload, 
 from fakekube.apimachinery.cel.libraries.standard import read_timestamp
 from fakekube.apimachinery.cel.syntax import escape, unescape
 from fakekube.apimachinery.cel.values import ABSENT, Duration, Opaque, Timestamp, equal, key_of, kind_of
+from fakekube.apimachinery.schema.paths import Schema
 from fakekube.base.golang.strconv import go_type
 from fakekube.base.golang.timestamps import local_time_problem, parse_spelled_duration
 
-Schema = Object[str, Any]
 Reader = Callable[[Any], Any]
 
 _STRING: Final = {"type": "string"}

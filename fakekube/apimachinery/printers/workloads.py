@@ -23,7 +23,7 @@ from fakekube.apimachinery.printers.texts import (
     selector,
     since,
 )  # fmt: skip
-from fakekube.base.objects import StoredObject
+from fakekube.base.objects import StoredObject, group_resource
 
 
 def _parts(obj: StoredObject) -> tuple[StoredObject, StoredObject]:
@@ -88,7 +88,7 @@ def _controller_revision(obj: StoredObject, ages: Ages) -> list[Any]:
     controller = NONE
     if owner is not None:
         group = owner.get("apiVersion", "").rpartition("/")[0]
-        kind = f"{owner.get('kind', '')}.{group}" if group else owner.get("kind", "")
+        kind = group_resource(group, owner.get("kind", ""))
         controller = f"{kind.lower()}/{owner.get('name', '')}"
     return [name(obj), controller, obj.get("revision", 0), age(obj, ages)]
 
