@@ -330,7 +330,6 @@ def _from_expression(expression: Mapping[str, Any]) -> LabelRequirement:
 # A token is an operator, or any text between operators and white space; `in` and `notin` are operators only where one is
 # expected. The error of an invalid text names the unexpected token, and depends on how far the recursive descent of the
 # real parser looks ahead: the functions here follow it step by step.
-#
 
 
 #: Operators, the longest first, and words. A NUL ends a token; where a token should start, it ends the text.

@@ -183,7 +183,7 @@ def test_names_that_cannot_be_escaped(name: str) -> None:
     ],
 )
 def test_sets_of_containers_cannot_be_compared(items: dict[str, Any], value: Any, go_type: str, rule: str, fails: bool) -> None:
-    """Go cannot hash them; so did 1.36.3 answer."""
+    """Go cannot hash them: these are the answers of 1.36.3."""
     found = messages(obj(s=ruled({"type": "array", "items": items, "x-kubernetes-list-type": "set"}, rule)), {"s": value})
     problem = f"internal error: runtime error: hash of unhashable type {go_type} evaluating rule: {rule}"
     assert [text.partition('array": ')[2] for text in found] == ([problem] if fails else [])
