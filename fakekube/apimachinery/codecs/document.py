@@ -327,7 +327,7 @@ def json_of(documents: Iterable[Document]) -> list[bytes]:
 
 
 def encodings_of(documents: Iterable[Document], key: Hashable, make: Callable[[StoredObject], V]) -> list[V]:
-    """Returns `encoded` of each document, for encodings that are never empty."""
+    """Returns the `encoding` of each document, for encodings that are never empty."""
     return [document._made.get(key) or document.encoding(key, make) for document in documents]
 
 

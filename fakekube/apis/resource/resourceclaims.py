@@ -296,10 +296,12 @@ def _validate_option(option: Object, path: str) -> list[FieldError]:
 
 
 def _validate_exact_request(request: Object, path: str, words: Callable[[list[str]], list[str]] = list) -> list[FieldError]:
-    """Validates a request, or one of its options, for which a type declares the form of the name of a class.
+    """Validates a request, or one of its options.
 
     Args:
-        words: returns the details of that form.
+        request: the request or the option.
+        path: its path in the object.
+        words: brings the details about the name of a class into the words of the rule: a type declares that of options.
     """
     name, where = request.get("deviceClassName", ""), f"{path}.deviceClassName"
     errors = invalid_each(where, name, words(names.dns_subdomain(name))) if name else [required(where)]
