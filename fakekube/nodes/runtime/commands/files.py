@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from fakekube.nodes.runtime.descriptors import Descriptor, Null, OpenFile, PipeReader
-from fakekube.nodes.runtime.filesystem import BlockDevice, Device, Directory, File, Node, Socket, Symlink
+from fakekube.nodes.runtime.filesystem import BlockDevice, Device, Directory, File, Node, Place, Socket, Symlink
 from fakekube.nodes.runtime.program import Command, Program, Usage, options, size
 
 
@@ -142,25 +142,38 @@ async def _cp(program: Program) -> int:
         sources, named = _target(program, operands, flags)
     except OSError as error:
         return await program.complain_about(operands[-1], error)
+    follows_links = "L" in flags or flags.keys().isdisjoint("rdP")
     code = 0
     for source in sources:
         try:
-            node = program.files.node(source, program.cwd)
-            if isinstance(node, Directory) and "r" not in flags:
+            place = program.files.find_place(source, program.cwd, follow=follows_links or "H" in flags)
+            if isinstance(place.node, Directory) and "r" not in flags:
                 code = await program.complain(f"omitting directory '{source}'")
                 continue
-            _copy(program, source, named(source))
+            _copy(program, place, named(source), follows_links=follows_links, replaces="f" in flags)
         except OSError as error:
             code = await program.complain(f"can't stat '{source}': {error.strerror}")
     return code
 
 
-def _copy(program: Program, source: str, target: str) -> None:
+def _copy(program: Program, source: Place, target: str, *, follows_links: bool, replaces: bool) -> None:
+    """Copies a file or a tree.
+
+    Args:
+        program: the command.
+        source: what is copied.
+        target: the path of the copy.
+        follows_links: copy what links lead to in their place.
+        replaces: links replace files that exist.
+
+    Raises OSError.
+    """
     files, cwd = program.files, program.cwd
-    pending = [(files.find_place(source, cwd), target)]
+    pending = [(source, target)]
     while pending:
         place, target = pending.pop()
-        place = files.find_place(place.path) if isinstance(place.node, Symlink) else place
+        if follows_links and isinstance(place.node, Symlink):
+            place = files.find_place(place.path)
         node = place.node
         if isinstance(node, Directory):
             entries = [(child, posixpath.join(target, child.name)) for child in reversed(files.children(place))]
@@ -172,6 +185,9 @@ def _copy(program: Program, source: str, target: str) -> None:
         elif node is not None:
             made = copy.copy(node)
             made.space, made.taken = None, 0
+            present = files.place(target, cwd, follow=False)
+            if replaces and present.node is not None and not isinstance(present.node, Directory):
+                files.remove_place(present)
             files.add(target, made, cwd)
 
 
