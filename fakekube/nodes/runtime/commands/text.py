@@ -81,20 +81,21 @@ def _with_option_for_count(args: Sequence[str]) -> list[str]:
     return list(args)
 
 
-async def _write_name(program: Program, name: str, *, is_first: bool) -> None:
-    """Writes the line of head and tail that names an input."""
-    await program.write(f"{'' if is_first else chr(10)}==> {'standard input' if name == '-' else name} <==\n")
+async def _named_inputs(program: Program, flags: Mapping[str, str], paths: Sequence[str]) -> AsyncIterator[Descriptor]:
+    """Yields the inputs of head and tail; before each it writes a line with its name, if there are several or with -v."""
+    names, first = "v" in flags or (len(paths) > 1 and "q" not in flags), True
+    async for name, source in program.inputs(paths):
+        if names:
+            await program.write(f"{'' if first else chr(10)}==> {'standard input' if name == '-' else name} <==\n")
+        first = False
+        yield source
 
 
 async def _head(program: Program) -> int:
     program.args = _with_option_for_count(program.args)
     flags, paths = options(program, "n:c:qv", ["lines=", "bytes="], aliases={"lines": "n", "bytes": "c"})
-    count, number = _count(flags.get("c", flags.get("n", "10")), signs="-"), 0
-    names = "v" in flags or (len(paths) > 1 and "q" not in flags)
-    async for name, source in program.inputs(paths):
-        if names:
-            await _write_name(program, name, is_first=number == 0)
-        number += 1
+    count = _count(flags.get("c", flags.get("n", "10")), signs="-")
+    async for source in _named_inputs(program, flags, paths):
         if "c" in flags and count < 0:
             await program.stdout.write((await source.read_all())[:count])
         elif "c" in flags:
@@ -135,13 +136,9 @@ async def _tail(program: Program) -> int:
     flags, paths = options(
         program, "n:c:fFqvs:", ["lines=", "bytes=", "follow"], aliases={"lines": "n", "bytes": "c", "follow": "f"}
     )
-    text, number = flags.get("c", flags.get("n", "10")), 0
+    text = flags.get("c", flags.get("n", "10"))
     count, from_start = abs(_count(text, signs="-+")), text.startswith("+")
-    names = "v" in flags or (len(paths) > 1 and "q" not in flags)
-    async for name, source in program.inputs(paths):
-        if names:
-            await _write_name(program, name, is_first=number == 0)
-        number += 1
+    async for source in _named_inputs(program, flags, paths):
         if "c" in flags:
             await program.stdout.write(_take_last(await source.read_all(), count, from_start=from_start))
         else:
