@@ -52,9 +52,12 @@ _MAX_SIZE_LENGTH: Final = 19
 
 
 async def _printf(program: Program) -> int:
-    if not program.args:
+    args = list(program.args)
+    if args[:1] == ["--"]:
+        del args[0]
+    if not args:
         raise Usage("usage: printf FORMAT [ARGUMENT...]", 2)
-    formatter = _Formatter(program.args[0], list(program.args[1:]))
+    formatter = _Formatter(args[0], args[1:])
     while True:
         before = len(formatter.arguments)
         text, goes_on = formatter.format_once()
