@@ -11,6 +11,7 @@ import posixpath
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Final
 
 from fakekube.nodes.runtime.program import Program
@@ -267,27 +268,51 @@ async def _read(program: Program, shell: ShellState) -> int:
     line = (await program.stdin.readline()).decode("utf-8", "surrogateescape")
     ended = line.endswith("\n")
     line = line.removesuffix("\n")
-    while not raw and line.endswith("\\") and ended:
+    while not raw and _continues(line) and ended:
         more = (await program.stdin.readline()).decode("utf-8", "surrogateescape")
         ended, line = more.endswith("\n"), line[:-1] + more.removesuffix("\n")
-    names = names or ["REPLY"]
-    separators = shell.variables.get("IFS", " \t\n")
-    values = _split_fields(line if raw else re.sub(r"\\(.)", r"\1", line), separators, len(names))
-    for number, name in enumerate(names):
-        shell.set_variable(name, values[number] if number < len(values) else "")
+    text = line if raw else _ESCAPED.sub(r"\1", line)
+    if names:
+        mask = line if raw else _ESCAPED.sub(lambda found: "\0" * len(found[1]), line)
+        values = _split_fields(text, mask, shell.variables.get("IFS", " \t\n"), len(names))
+        for name, value in zip_longest(names, values, fillvalue=""):
+            shell.set_variable(name, value)
+    else:
+        shell.set_variable("REPLY", text)
     return 0 if ended else 1
 
 
-def _split_fields(line: str, separators: str, count: int) -> list[str]:
-    """Splits a line at the characters of IFS into at most `count` fields; blanks among them do not make empty fields."""
-    if not separators:
-        return [line]
-    blanks = re.escape("".join(one for one in separators if one in " \t\n"))
-    pattern = f"[{re.escape(separators)}]"
-    if blanks:
-        pattern = f"[{blanks}]*{pattern}[{blanks}]*"
-        line = re.sub(rf"\A[{blanks}]+|[{blanks}]+\Z", "", line)
-    return re.split(pattern, line, maxsplit=count - 1)
+#: A backslash, with the character that it escapes.
+_ESCAPED: Final = re.compile(r"\\(.?)", re.DOTALL)
+
+
+def _continues(line: str) -> bool:
+    """Reports whether a line ends with a backslash that is not escaped."""
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _split_fields(text: str, mask: str, separators: str, count: int) -> list[str]:
+    """Splits a line at the characters of IFS into at most `count` fields, the last of which is the rest (shell_builtin_read).
+
+    Args:
+        text: the line.
+        mask: the line with NULs in place of the characters that are escaped, which do not separate fields.
+        separators: the characters of IFS. Several blanks, and blanks around another one, separate two fields.
+        count: the maximum number of fields.
+    """
+    blanks = "".join(one for one in separators if one.isspace())
+    others = "".join(one for one in separators if not one.isspace())
+    blank, other = (f"[{re.escape(some)}]" if some else r"[^\s\S]" for some in (blanks, others))
+    delimiter = re.compile(f"{blank}+(?:{other}{blank}*)?|{other}{blank}*")
+    fields, place = list[str](), len(mask) - len(mask.lstrip(blanks))
+    while len(fields) < count - 1 and (found := delimiter.search(mask, place)) is not None:
+        fields.append(text[place : found.start()])
+        place = found.end()
+    rest = text[place:].rstrip(blanks)
+    if rest and rest[-1] in others:  # it ends a field, unless the rest has several
+        field = rest[:-1].rstrip(blanks)
+        rest = rest if any(one in separators for one in field) else field
+    return [*fields, rest]
 
 
 async def _trap(program: Program, shell: ShellState) -> int:
