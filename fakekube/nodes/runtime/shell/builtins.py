@@ -16,6 +16,7 @@ from typing import Final
 
 from fakekube.nodes.runtime.program import Program
 from fakekube.nodes.runtime.scheduling import SIGNALS, Task
+from fakekube.nodes.runtime.shell.expansion import BLANKS, delimiter_of
 from fakekube.nodes.runtime.shell.parser import ShellSyntaxError, parse
 from fakekube.nodes.runtime.shell.state import ShellState
 
@@ -274,7 +275,7 @@ async def _read(program: Program, shell: ShellState) -> int:
     text = line if raw else _ESCAPED.sub(r"\1", line)
     if names:
         mask = line if raw else _ESCAPED.sub(lambda found: "\0" * len(found[1]), line)
-        values = _split_fields(text, mask, shell.variables.get("IFS", " \t\n"), len(names))
+        values = _split_fields(text, mask, shell.variables.get("IFS", BLANKS), len(names))
         for name, value in zip_longest(names, values, fillvalue=""):
             shell.set_variable(name, value)
     else:
@@ -297,19 +298,16 @@ def _split_fields(text: str, mask: str, separators: str, count: int) -> list[str
     Args:
         text: the line.
         mask: the line with NULs in place of the characters that are escaped, which do not separate fields.
-        separators: the characters of IFS. Several blanks, and blanks around another one, separate two fields.
+        separators: the characters of IFS.
         count: the maximum number of fields.
     """
-    blanks = "".join(one for one in separators if one.isspace())
-    others = "".join(one for one in separators if not one.isspace())
-    blank, other = (f"[{re.escape(some)}]" if some else r"[^\s\S]" for some in (blanks, others))
-    delimiter = re.compile(f"{blank}+(?:{other}{blank}*)?|{other}{blank}*")
+    blanks, delimiter = "".join(one for one in separators if one in BLANKS), delimiter_of(separators)
     fields, place = list[str](), len(mask) - len(mask.lstrip(blanks))
     while len(fields) < count - 1 and (found := delimiter.search(mask, place)) is not None:
         fields.append(text[place : found.start()])
         place = found.end()
     rest = text[place:].rstrip(blanks)
-    if rest and rest[-1] in others:  # it ends a field, unless the rest has several
+    if rest and rest[-1] in separators:  # it ends a field, unless the rest has several
         field = rest[:-1].rstrip(blanks)
         rest = rest if any(one in separators for one in field) else field
     return [*fields, rest]

@@ -327,31 +327,45 @@ async def _substring(part: Parameter, value: str, scope: Scope) -> str:
 
 # --- Fields and path names --------------------------------------------------------------------------------------------
 
+#: The separators that make no empty fields, and the default of IFS.
+BLANKS: Final = " \t\n"
+
+
+def delimiter_of(separators: str) -> re.Pattern[str]:
+    """Returns the pattern of what separates two fields for a value of IFS: blanks, or another character with blanks around it.
+
+    A match has a group if there is another character than blanks, which also separates empty fields.
+    """
+    blanks = "".join(one for one in separators if one in BLANKS)
+    others = "".join(one for one in separators if one not in BLANKS)
+    blank, other = (f"[{re.escape(some)}]" if some else r"[^\s\S]" for some in (blanks, others))
+    return re.compile(f"{blank}+(?:({other}){blank}*)?|({other}){blank}*")
+
 
 def _split(pieces: list[_Piece], scope: Scope) -> list[list[_Piece]]:
     """Splits pieces into fields."""
     separators = scope.parameter("IFS")
-    separators = " \t\n" if separators is None else separators
-    blank = "".join(one for one in separators if one in " \t\n")
-    divider = re.compile(f"[{re.escape(separators)}]") if separators else None
+    delimiter = delimiter_of(BLANKS if separators is None else separators)
     found: list[list[_Piece]] = []
     current: list[_Piece] = []
     for piece in pieces:
         if piece is _BREAK:
             found.append(current)
             current = []
-        elif not piece.splits or divider is None:
+        elif not piece.splits:
             if piece.text or piece.quoted:
                 current.append(piece)
         else:
-            parts = divider.split(piece.text)
-            for number, part in enumerate(parts):
-                if number:
-                    if current or piece.text[: sum(map(len, parts[:number])) + number - 1].strip(blank):
-                        found.append(current)
-                    current = []
-                if part:
-                    current.append(_Piece(part, quoted=False))
+            place = 0
+            for one in delimiter.finditer(piece.text):
+                if one.start() > place:
+                    current.append(_Piece(piece.text[place : one.start()], quoted=False))
+                if not current and one.lastindex is not None:
+                    current.append(_Piece("", quoted=True))
+                found.append(current)
+                current, place = [], one.end()
+            if place < len(piece.text):
+                current.append(_Piece(piece.text[place:], quoted=False))
     if current:
         found.append(current)
     return [field for field in found if field]
