@@ -215,9 +215,13 @@ class FileSystem:
     # --- Paths --------------------------------------------------------------------------------------------------------
 
     def place(self, path: str, cwd: str = "/", *, follow: bool = True) -> Place:
-        """Resolves a path. Raises OSError if a directory in it does not exist."""
+        """Resolves a path. A link at its end is followed with `follow`, or if a slash comes after it.
+
+        Raises OSError if a directory in it does not exist.
+        """
         if not path:
             raise oserror(errno.ENOENT, path)
+        follow = follow or path.endswith("/")
         _check_length(path)
         parts = _split(posixpath.join(cwd, path))
         links = 0
@@ -389,7 +393,7 @@ class FileSystem:
 
     def add(self, path: str, node: Node, cwd: str = "/") -> None:
         """Adds a node at a path that does not exist. Raises OSError."""
-        place = self.place(path, cwd, follow=False)
+        place = self.place(path.rstrip("/") or "/", cwd, follow=False)
         if place.node is not None:
             raise oserror(errno.EEXIST, path)
         if place.read_only or place.parent is None or place.parent.source is not None:
@@ -405,7 +409,7 @@ class FileSystem:
     def make_directory(self, path: str, cwd: str = "/", *, mode: int = 0o755) -> Directory:
         """Creates a directory. Raises OSError."""
         made = Directory(mode=mode, mtime=self.now())
-        self.add(path.rstrip("/") or "/", made, cwd)
+        self.add(path, made, cwd)
         return made
 
     def make_directories(self, path: str, cwd: str = "/") -> Directory:
@@ -420,7 +424,10 @@ class FileSystem:
 
     def remove(self, path: str, cwd: str = "/") -> None:
         """Removes a file, a link, or a directory with its content. Raises OSError."""
-        self.remove_place(self.find_place(path, cwd, follow=False))
+        place = self.find_place(path.rstrip("/") or "/", cwd, follow=False)
+        if path.endswith("/") and not isinstance(place.node, Directory):
+            raise oserror(errno.ENOTDIR, path)
+        self.remove_place(place)
 
     def remove_place(self, place: Place) -> None:
         """Removes the node of a resolved path. Raises OSError."""

@@ -43,7 +43,7 @@ async def _mkdir(program: Program) -> int:
 async def _rm(program: Program) -> int:
     flags, paths = options(program, "rRfiv", ["recursive", "force"], aliases={"recursive": "r", "R": "r", "force": "f"})
     code = 0
-    for path in paths:
+    for path in (one.rstrip("/") or one for one in paths):  # a link is removed even if a slash comes after it
         try:
             node = program.files.node(path, program.cwd, follow=False)
             if isinstance(node, Directory) and "r" not in flags:
