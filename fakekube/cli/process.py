@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, NoReturn
 
-#: Those that end `serve`, `record` and a scenario, and that `run` passes on to its command.
+#: Those that end `serve`, `server`, `record` and a scenario, and that `run` passes on to its command.
 _SIGNALS: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 #: The maximum time, in real seconds, between a signal and the end of `serve`.
 _STOP_SECONDS: Final = 10.0

@@ -11,7 +11,6 @@ Specified by: github.com/k3s-io/k3s/pkg/cli/cmds/server.go and the k3s modules o
 
 from __future__ import annotations
 
-import signal
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.cli.envtest import command_line
 from fakekube.cli.envtest.command_line import FlagError, boolean, integer, split, values
+from fakekube.cli.process import handle_signals
 
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
@@ -94,8 +94,7 @@ def main(arguments: Sequence[str]) -> int:
     from fakekube.controllers.client import ApiError, UnknownResource
 
     ended = threading.Event()
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
+    handle_signals(lambda _number: ended.set())
     try:
         with _start_cluster(read_arguments(arguments)):
             print(READY, flush=True)
