@@ -42,6 +42,10 @@ def answer_with(error: StatusError) -> tuple[int, dict[str, Any]]:
     return error.code, error.status()
 
 
+#: The refusal of a request while etcd chooses another leader, as `intercept` takes it.
+LEADER_CHANGED = answer_with(status.StatusError(500, "InternalError", "etcdserver: leader changed"))
+
+
 def asked_revision(exchange: Exchange) -> int:
     """Returns the resourceVersion of a request as a number; 0 if it has none."""
     return read_number(exchange.query.get("resourceVersion", ""))

@@ -28,7 +28,7 @@ from fakekube.controllers.client import ApiError, UnknownResource
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fakekube.base.objects import Object
+    from fakekube.base.objects import Object, StoredObject
     from fakekube.checker.trace import Call, Stream
     from fakekube.cluster import Cluster
 
@@ -193,15 +193,20 @@ def _name_of(answer: Any) -> str:
 
 def written_fields(cluster: Cluster, call: Call, name: str) -> list[tuple[str, ...]]:
     """Returns the fields that a write has added or changed in an object that existed."""
-    revision = call.exchange.revision
+    found = states_around(cluster, call, name)
+    return [path for path in find_changed_paths(*found) if path[:2] not in SYSTEM_FIELDS] if found is not None else []
+
+
+def states_around(cluster: Cluster, call: Call, name: str) -> tuple[StoredObject, StoredObject] | None:
+    """Returns the states of an object before and after a write; None if the write has not changed an object that existed."""
     try:
         versions = cluster.history(call.collection, name, call.namespace or None)
     except (ApiError, UnknownResource):  # its definition is deleted
-        return []
+        return None
     for before, after in pairwise(versions):
-        if after.revision == revision and after.type == "MODIFIED":
-            return [path for path in find_changed_paths(before.object, after.object) if path[:2] not in SYSTEM_FIELDS]
-    return []
+        if after.revision == call.revision and after.type == "MODIFIED":
+            return before.object, after.object
+    return None
 
 
 def find_changed_paths(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fakekube.checker.judges import judge_extra_children, revision_of
 from fakekube.checker.provocations import BreakHalfway, Budget, arm
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.lists import judge_pages, require_lists
+from fakekube.checker.rules.lists import judge_deletes, judge_pages, require_lists
 from fakekube.checker.sample import new_late_token
 from fakekube.checker.trace import LEASES, excerpt
 from fakekube.checker.verdict import NotExercised, Symptom, Verdict
@@ -97,7 +97,12 @@ class HalfList(HalfAnswer):
         trial.await_until(lambda: bool(self.broken), trial.reaction_timeout)
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        return super().find_failure(trial) or self._judge_watches(trial) or self._judge_deletes(trial) or judge_pages(trial)
+        return (
+            super().find_failure(trial)
+            or self._judge_watches(trial)
+            or judge_deletes(trial, self.mark, "in a list that broke off")
+            or judge_pages(trial)
+        )
 
     def _judge_watches(self, trial: Trial) -> Verdict | None:
         """Judges whether the client goes on with a list of which it has only one half, and watches."""
@@ -122,16 +127,6 @@ class HalfList(HalfAnswer):
         if watch.resumes:
             return stream.knows(revision_of(watch), half) or revision_of(watch) < (half.revision or 0)
         return watch.sends_initial_events
-
-    def _judge_deletes(self, trial: Trial) -> Verdict | None:
-        """Judges whether the client deletes what belongs to an object in the other half of a list."""
-        if any(effect.detail[:1] == ("delete",) for effect in trial.baseline.reaction.effects):
-            return None
-        living = [copy for copy in trial.copies if not copy.deleted]
-        for call in trial.trace.since(self.mark) if self.mark >= 0 else ():
-            if call.verb == "delete" and call.succeeded and any(call.mentions(copy.token) for copy in living):
-                return Verdict.failure(f"deletes {call.path}, whose owner is in a list that broke off", *trial.excerpt())
-        return None
 
 
 class HalfObject(HalfAnswer):

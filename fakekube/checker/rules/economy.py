@@ -11,12 +11,11 @@ from itertools import pairwise
 from statistics import mean
 from typing import TYPE_CHECKING
 
-from fakekube.checker.reaction import SYSTEM_FIELDS, is_time, leaves_of
+from fakekube.checker.reaction import SYSTEM_FIELDS, is_time, leaves_of, states_around
 from fakekube.checker.rule import Rule
 from fakekube.checker.trace import LEASES
 from fakekube.checker.verdict import Verdict
 from fakekube.checker.writes import is_apply, require_writes, touch_objects, writes_of
-from fakekube.controllers.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -234,17 +233,13 @@ def _find_needless(
 
 def _changes_only_times(trial: Trial, call: Call) -> bool:
     """Reports whether a write has replaced times in an object, and nothing else."""
-    try:
-        versions = trial.cluster.history(call.collection, call.name, call.namespace or None)
-    except (ApiError, UnknownResource):  # its definition is deleted
+    states = states_around(trial.cluster, call, call.name)
+    if states is None:
         return False
-    for old, new in pairwise(versions):
-        if new.revision == call.revision and new.type == "MODIFIED":
-            before, after = (dict(leaves_of(one.object)) for one in (old, new))
-            changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
-            changed = {path for path in changed if path[:2] not in SYSTEM_FIELDS}
-            return bool(changed) and all(is_time(before.get(path)) and is_time(after.get(path)) for path in changed)
-    return False
+    before, after = (dict(leaves_of(one)) for one in states)
+    changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    changed = {path for path in changed if path[:2] not in SYSTEM_FIELDS}
+    return bool(changed) and all(is_time(before.get(path)) and is_time(after.get(path)) for path in changed)
 
 
 RULES: tuple[type[Rule], ...] = (IdleRequests, NeedlessWrites)

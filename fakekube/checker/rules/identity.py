@@ -408,8 +408,7 @@ class VanishedMeanwhile(Rule):
     def _created_again(self, trial: Trial) -> Verdict | None:
         """Judges whether a write has created the deleted object again: an apply, a PUT, or a create after the 404."""
         for call in trial.trace.since(trial.provoked_at):
-            path = f"{call.path}/{call.exchange.name}" if call.verb == "create" else call.path.split("/status")[0]
-            if call.is_write and call.status == 201 and path in self.removed:
+            if call.is_write and call.status == 201 and _path_of(call).removesuffix("/status") in self.removed:
                 return Verdict.failure(
                     f"{call.verb} {call.path} created the object again, which somebody had deleted", *trial.excerpt([call])
                 )
@@ -434,8 +433,13 @@ def count_refusals(trial: Trial, code: int) -> int:
 
 
 def _purpose_of(call: Call) -> tuple[str, str]:
-    """Returns the verb and the path of a write; a create has no name in its path."""
-    return (call.verb, f"{call.path}/{call.exchange.name}" if call.verb == "create" and call.exchange.name else call.path)
+    """Returns the verb and the path of a write."""
+    return (call.verb, _path_of(call))
+
+
+def _path_of(call: Call) -> str:
+    """Returns the path of a write, with the name of what is created as far as the client chooses it."""
+    return f"{call.path}/{call.name}" if call.verb == "create" and call.name else call.path
 
 
 def judge_loop(trial: Trial, code: int) -> Verdict | None:

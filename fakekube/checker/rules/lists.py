@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from fakekube.apimachinery.errors.status import StatusError
 from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.provocations import (
+    LEADER_CHANGED,
     Budget,
     ExpireContinue,
     IgnoreInitialEvents,
@@ -161,6 +162,23 @@ def require_pages(trial: Trial) -> None:
 
 #: How many times a client may send an expired token.
 _TRIES = 2
+
+
+def judge_deletes(trial: Trial, mark: int, place: str) -> Verdict | None:
+    """Judges whether the client deletes what belongs to an object that exists, but that it has not received in a list.
+
+    Args:
+        trial: the run.
+        mark: that of the beginning of these lists; -1 if they have not begun.
+        place: where the object is instead.
+    """
+    if mark < 0 or any(effect.detail[:1] == ("delete",) for effect in trial.baseline.reaction.effects):
+        return None
+    living = [copy for copy in trial.copies if not copy.deleted]
+    for call in trial.trace.since(mark):
+        if call.verb == "delete" and call.succeeded and any(call.mentions(copy.token) for copy in living):
+            return Verdict.failure(f"deletes {call.path}, whose owner is {place}", *trial.excerpt())
+    return None
 
 
 def judge_pages(trial: Trial) -> Verdict | None:
@@ -317,8 +335,7 @@ class BrokenPage(ShortPagesOfList):
             same part is missing may fit each other."""
             if not exchange.query.get("continue") or (exchange.resource not in own and budget.taken < self.TIMES):
                 return None
-            refused = budget.take(exchange.path)
-            return answer_with(StatusError(500, "InternalError", "etcdserver: leader changed")) if refused else None
+            return LEADER_CHANGED if budget.take(exchange.path) else None
 
         arm(trial.faults.on("list"), ShortPages(2), label="short pages")
         trial.faults.on("list").intercept(refuse, label="page refused")
@@ -329,16 +346,11 @@ class BrokenPage(ShortPagesOfList):
         trial.await_until(lambda: bool(budget.taken), trial.reaction_timeout)
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        extra = judge_extra_children(trial, generated_children(trial.baseline))
-        if extra is not None:
-            return extra
-        if any(effect.detail[:1] == ("delete",) for effect in trial.baseline.reaction.effects):
-            return judge_pages(trial)
-        living = [copy for copy in trial.copies if not copy.deleted]
-        for call in trial.trace.since(self.mark) if self.mark >= 0 else ():
-            if call.verb == "delete" and call.succeeded and any(call.mentions(copy.token) for copy in living):
-                return Verdict.failure(f"deletes {call.path}, whose owner is on a page that was refused", *trial.excerpt())
-        return judge_pages(trial)
+        return (
+            judge_extra_children(trial, generated_children(trial.baseline))
+            or judge_deletes(trial, self.mark, "on a page that was refused")
+            or judge_pages(trial)
+        )
 
     def judge_trace(self, trial: Trial) -> Verdict:
         refused = [call for call in trial.trace.since(self.mark) if call.is_list and call.status == 500]

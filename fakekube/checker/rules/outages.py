@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import itertools
 from contextlib import ExitStack, contextmanager
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.apimachinery.errors import status
 from fakekube.checker.client_run import ClientEnded
 from fakekube.checker.pauses import judge_backoff, judge_write_backoff
-from fakekube.checker.provocations import BreakUnanswered, Budget, EachWrite, answer_with, arm
+from fakekube.checker.provocations import LEADER_CHANGED, BreakUnanswered, Budget, EachWrite, answer_with, arm
 from fakekube.checker.reaction import children_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.conflicts import Conflicts, LostUpdates
@@ -131,7 +130,6 @@ class EachWriteRefused(FailingWrites):
 
     def __init__(self) -> None:
         self._budget = EachWrite(1, most=self.MOST)
-        self._refusal = answer_with(status.StatusError(500, "InternalError", "etcdserver: leader changed"))
 
     def provoke(self, trial: Trial) -> None:
         with ExitStack() as refusals:
@@ -142,7 +140,7 @@ class EachWriteRefused(FailingWrites):
 
     def fault(self, trial: Trial, verb: str, resource: str) -> Fault:
         def refuse(exchange: Exchange) -> tuple[int, Any] | None:
-            return self._refusal if self._budget.take_write(exchange) else None
+            return LEADER_CHANGED if self._budget.take_write(exchange) else None
 
         return trial.faults.on(verb, resource).intercept(refuse, label="write refused")
 
@@ -176,13 +174,11 @@ class ForgottenFailures(MissedChange):
         self.reaction = self.learn(trial)
         writes = sorted({*refusable_writes(trial.baseline), *self.writes_after_change})
         subject, begun = trial.copies[0], trial.now
-        refusal = answer_with(status.StatusError(500, "InternalError", "etcdserver: leader changed"))
         while len(self.rounds) < self.ROUNDS and trial.now - begun < self.SECONDS:
             budget = Budget(self.FAILURES, most=self.FAILURES)
 
             def refuse(exchange: Exchange, budget: Budget = budget) -> tuple[int, Any] | None:
-                refused = mentions(exchange, subject.token) and budget.take(None)
-                return refusal if refused else None
+                return LEADER_CHANGED if mentions(exchange, subject.token) and budget.take(None) else None
 
             self.mark = mark = trial.trace.mark()
             with ExitStack() as refusals:
@@ -202,7 +198,7 @@ class ForgottenFailures(MissedChange):
 
     def _goes_on(self) -> bool:
         """Reports whether the pauses of each round go on where those of the last one ended."""
-        return all(after[0] >= self.GOES_ON * before[-1] for before, after in pairwise(self.rounds))
+        return all(after[0] >= self.GOES_ON * before[-1] for before, after in itertools.pairwise(self.rounds))
 
     def judge_trace(self, trial: Trial) -> Verdict:
         first = [pauses[0] for pauses in self.rounds]
@@ -220,7 +216,7 @@ class ForgottenFailures(MissedChange):
 def _pauses_after_failures(trial: Trial, copy: Copy, mark: int) -> list[float]:
     """Returns the pauses in seconds after the failed writes for a copy, each until the next request about it."""
     calls = [call for call in trial.trace.since(mark) if not call.is_watch and call.mentions(copy.token)]
-    return [after.at - (call.end or call.at) for call, after in pairwise(calls) if call.is_write and is_failure(call)]
+    return [after.at - (call.end or call.at) for call, after in itertools.pairwise(calls) if call.is_write and is_failure(call)]
 
 
 class ConflictOutage(WriteOutage):
