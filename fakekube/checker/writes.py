@@ -244,14 +244,6 @@ def touch_objects(trial: Trial, copy: Copy) -> list[tuple[str, Object]]:
     return found
 
 
-def path_of(trial: Trial, resource: str, obj: Mapping[str, Any]) -> str:
-    """Returns the path of an object in the API. Raises UnknownResource."""
-    mapping, metadata = trial.cluster.mapping(resource), obj["metadata"]
-    root = f"/apis/{mapping.api_version}" if mapping.group else f"/api/{mapping.version}"
-    within = f"/namespaces/{metadata.get('namespace') or 'default'}" if mapping.namespaced else ""
-    return f"{root}{within}/{mapping.plural}/{metadata['name']}"
-
-
 def drop_finalizers(trial: Trial, resource: str, obj: Object) -> None:
     """Removes all finalizers of an object; does nothing if the object does not exist."""
     metadata = obj["metadata"]

@@ -8,14 +8,14 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.reaction import children_of
+from fakekube.checker.reaction import children_of, leaves_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.writes import OTHERS_LABEL, is_apply, learned_writes
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from fakekube.base.objects import Object
     from fakekube.checker.reaction import Copy
@@ -213,16 +213,12 @@ def _apply_altered(trial: Trial, obj: Object, part: str, *, before: Object, mana
 
 def _count_texts(value: Any) -> int:
     """Returns how many strings a value has. The change of a name of an item of a list makes another item."""
-    return len(list(_paths_of_texts(value)))
+    return len(_paths_of_texts(value))
 
 
-def _paths_of_texts(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yields the paths of the strings in a value."""
-    if isinstance(value, str):
-        yield path
-    elif isinstance(value, dict | list):
-        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _paths_of_texts(inner, (*path, key))
+def _paths_of_texts(value: Any) -> list[tuple[Any, ...]]:
+    """Returns the paths of the strings in a value."""
+    return [path for path, leaf in leaves_of(value) if isinstance(leaf, str)]
 
 
 class ConstantManager(Rule):

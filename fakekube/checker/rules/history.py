@@ -20,8 +20,9 @@ from fakekube.checker.rules.sieve import MissedChildDeletion
 from fakekube.checker.sample import changes_of_texts, new_token
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_quiet
-from fakekube.checker.writes import own_objects, path_of, require_writes
+from fakekube.checker.writes import own_objects, require_writes
 from fakekube.controllers.client import ApiError
+from fakekube.controllers.client.client import collection_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -68,16 +69,12 @@ class KeptInStep(Rule):
     def provoke(self, trial: Trial) -> None:
         unchanged = trial.copies[0]
         changes = _Changes(trial)
-        fresh = [self._make_fresh(trial, changes) for _ in range(2)]
-        if any(trial.missing_of(one) for one in fresh):  # it may refuse what the texts are now
-            for one in fresh:
-                one.judged = False
+        fresh = self._make_two(trial, changes)
+        if not fresh:  # it may refuse what the texts are now
             changes.keep_metadata_only()
-            fresh = [self._make_fresh(trial, changes) for _ in range(2)]
-            if any(trial.missing_of(one) for one in fresh):
-                for one in fresh:
-                    one.judged = False
-                raise NotExercised("the client does not react to copies with other texts as to the sample")
+            fresh = self._make_two(trial, changes)
+        if not fresh:
+            raise NotExercised("the client does not react to copies with other texts as to the sample")
         changed = self.changed = trial.stimulate()
         trial.await_reaction(changed)
         await_quiet(trial, changed.mark, [changed.token])
@@ -91,6 +88,18 @@ class KeptInStep(Rule):
 
         trial.await_until(lambda: find() is None, trial.reaction_timeout)
         self.stale = find()
+
+    def _make_two(self, trial: Trial, changes: _Changes) -> Sequence[Copy]:
+        """Makes two copies that have the changes from the beginning, and returns them.
+
+        Returns none, and they are not judged, if the client does not react to them as to the sample.
+        """
+        fresh = [self._make_fresh(trial, changes) for _ in range(2)]
+        if not any(trial.missing_of(one) for one in fresh):
+            return fresh
+        for one in fresh:
+            one.judged = False
+        return ()
 
     @staticmethod
     def _make_fresh(trial: Trial, changes: _Changes) -> Copy:
@@ -112,10 +121,10 @@ class KeptInStep(Rule):
         """Returns what has not followed, first what is in an object of which something else has."""
         followed = compared.find_followers()
         self.followed = bool(followed)
-        found = [(place, path, place in followed) for place, path in compared.stale()]
-        found = [one for one in found if one[2] or followed]
-        found.sort(key=lambda one: (not one[2], str(one)))
-        return next((one for one in found if compared.can_change(trial, *one[:2])), None)
+        if not followed:
+            return None
+        found = sorted(compared.stale(), key=lambda one: (one[0] not in followed, str(one)))
+        return next(((place, path, place in followed) for place, path in found if compared.can_change(trial, place, path)), None)
 
     def judge_trace(self, trial: Trial) -> Verdict:
         if self.stale is None:
@@ -178,12 +187,16 @@ def _accepts(trial: Trial, obj: Object, changes: Sequence[Object]) -> bool:
     changed = copies.deepcopy(obj)
     for change in changes:
         changed = apply_merge_patch(changed, change)
-    path = path_of(trial, trial.resource_of(obj), changed).rpartition("/")[0]
     try:
-        trial.cluster.call("POST", path, changed, {"dryRun": "All"})
+        trial.cluster.call("POST", _collection_of(trial, trial.resource_of(obj), changed), changed, {"dryRun": "All"})
     except ApiError:
         return False
     return True
+
+
+def _collection_of(trial: Trial, resource: str, obj: Object) -> str:
+    """Returns the path of the collection that an object belongs to. Raises UnknownResource."""
+    return collection_path(trial.cluster.mapping(resource), obj["metadata"].get("namespace") or "default")
 
 
 def _apply(trial: Trial, copy: Copy, step: Sequence[Sequence[Object]]) -> None:
@@ -236,7 +249,8 @@ class _Compared:
             if not _put(changed, path, value.replace("{}", self._changed.token)):
                 continue
             try:
-                trial.cluster.call("PUT", path_of(trial, resource, child), changed, {"dryRun": "All"})
+                collection = _collection_of(trial, resource, child)
+                trial.cluster.call("PUT", f"{collection}/{child['metadata']['name']}", changed, {"dryRun": "All"})
             except ApiError as error:
                 return error.code in (404, 409)
         return True
@@ -245,10 +259,11 @@ class _Compared:
 def _put(obj: Any, path: _Path, value: str) -> bool:
     """Sets a string in an object; returns whether its place exists."""
     for part in path[:-1]:
-        obj = obj.get(part) if isinstance(obj, dict) else obj[part] if isinstance(obj, list) and isinstance(part, int) else None
-        if obj is None:
+        try:
+            obj = obj[part]
+        except (KeyError, IndexError, TypeError):  # the object has another form than that of the value
             return False
-    if isinstance(obj, list) or not isinstance(obj, dict):
+    if not isinstance(obj, dict):
         return False
     old = obj.get(path[-1])
     obj[path[-1]] = base64.b64encode(value.encode()).decode() if isinstance(old, str) and _decode(old) is not None else value

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fakekube.checker.rules import history
-from fakekube.checker.rules.history import _Compared, _metadata_change, _normal
+from fakekube.checker.rules.history import _Compared, _metadata_change, _normal, _put
 from fakekube.checker.rules.outages import ForgottenFailures
 
 CHILD = ("secrets", "{}-copy")
@@ -76,6 +76,21 @@ def test_the_token_of_a_copy_is_no_difference() -> None:
     assert _normal("motd-k2x9", "k2x9") == _normal("motd-b7c8", "b7c8") == "motd-{}"
     assert _normal("bW90ZC1rMng5", "k2x9") == "motd-{}"
     assert _normal(7, "k2x9") == 7
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (("spec", "items", 0, "text"), {"spec": {"items": [{"text": "new"}]}}),
+        (("spec", "items", 1, "text"), None),  # the list is shorter
+        (("spec", "other", "text"), None),
+        (("spec", "items", 0), None),  # a list of strings, there
+    ],
+)
+def test_a_value_is_put_where_its_place_exists(path: Any, expected: Any) -> None:
+    obj = {"spec": {"items": [{"text": "old"}]}}
+    assert _put(obj, path, "new") is (expected is not None)
+    assert obj == (expected or {"spec": {"items": [{"text": "old"}]}})
 
 
 @pytest.mark.parametrize(
