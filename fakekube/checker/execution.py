@@ -106,7 +106,7 @@ class _Life:
             if begins:
                 _begin(rule, trial)
             else:
-                _stimulate(rule, trial)
+                _stimulate(trial)
             _run_steps(rule, trial)
         except _NoReaction:
             return self._run_fallback(rule)
@@ -175,10 +175,10 @@ def _begin(rule: Rule, trial: Trial) -> None:
     trial.start_client(None if rule.fallback is None else fallback_after)
     if rule.fallback is not None and not trial.trace.count_since(-1):
         raise _NoReaction
-    _stimulate(rule, trial)
+    _stimulate(trial)
 
 
-def _stimulate(rule: Rule, trial: Trial) -> None:
+def _stimulate(trial: Trial) -> None:
     """Makes the copy with which a provocation begins, and waits for the reaction. Raises NotExercised, ClientEnded, HotLoop."""
     trial.stimulate()
     if not trial.await_reaction(trial.copies[0], trial.baseline.seconds_to_react(20.0) + 3 * trial.baseline.start_seconds):

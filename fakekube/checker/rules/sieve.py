@@ -303,7 +303,8 @@ class DeletedWhileKilled(MissedDeletion):
         if not baseline.adds_finalizer or not baseline.deleted_children:
             raise NotExercised("the client has no finalizer for what it makes")
         children = baseline.reaction.children
-        if len(learned_writes(baseline)) + sum(children.values()) - len(children) <= self.PLACE:
+        further = sum(children.values()) - len(children)  # the creates of a resource are one of the learned writes
+        if len(learned_writes(baseline)) + further <= self.PLACE:
             raise NotExercised(f"the client's reaction has no more than {self.PLACE} writes")
 
     def provoke(self, trial: Trial) -> None:

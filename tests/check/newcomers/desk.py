@@ -174,9 +174,8 @@ class Work:
             self.again.discard(key)
             if trouble is None:
                 self.failures.pop(key, None)
-            count = self.failures[key] = self.failures.get(key, 0) + 1 if trouble is not None else 0
-            if not count:
-                del self.failures[key]
+            else:
+                count = self.failures[key] = self.failures.get(key, 0) + 1
         if trouble is not None:
             factor = 6 if DEFECT == "six-times" else 2
             pause = min(600.0 if DEFECT == "six-times" else 20.0, 0.15 * factor ** (count - 1)) * random.uniform(0.75, 1.25)
@@ -355,9 +354,7 @@ def changed(path, known, change, sub=""):
                 call("PUT", path + sub, one)
             return
         except Refused as refused:
-            if refused.code != 409:
-                raise
-            if attempt == 4:
+            if refused.code != 409 or attempt == 4:
                 raise
             time.sleep(0.02 * 2**attempt * random.uniform(0.8, 1.6))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,9 +15,6 @@ from fakekube.checker.judges import (
     judge_process,
     judge_resumption,
 )
-
-if TYPE_CHECKING:
-    pass
 
 LEASE = {"kind": "Lease", "spec": {"leaseDurationSeconds": 10}}
 
