@@ -29,7 +29,7 @@ from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.scheduler.framework import NodeInfo, PodInfo
 from fakekube.controllers.scheduler.plugins.node import NodeAffinity, NodePorts, TaintToleration
 from fakekube.controllers.scheduler.plugins.node_resources import insufficient_resources
-from fakekube.nodes.running_pods import insufficient_resource
+from fakekube.nodes.allocation import insufficient_resource
 
 if TYPE_CHECKING:
     from fakekube.apis.rest.cluster_access import ClusterAccess

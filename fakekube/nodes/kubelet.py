@@ -6,8 +6,8 @@ changes of its status by others are kept.
 Invariant: only pods on existing nodes with a kubelet are changed.
 
 Specified by: pkg/kubelet/kubelet_node_status.go, pkg/kubelet/status/status_manager.go,
-k8s.io/component-helpers/apimachinery/lease/controller.go; for pods without a plan kwok's stages node-fast,
-node-heartbeat-with-lease and pod-fast.
+k8s.io/component-helpers/apimachinery/lease/controller.go, k8s.io/component-helpers/nodedeclaredfeatures; for pods without a plan
+kwok's stages node-fast, node-heartbeat-with-lease and pod-fast.
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.node_lifecycle import has_kubelet
 from fakekube.controllers.reconciler import Key
 from fakekube.nodes.addresses import Addresses, AddressesExhausted
+from fakekube.nodes.allocation import CONDITIONS, replacing
 from fakekube.nodes.container_events import record_container_events, starting_events, stopping_event
 from fakekube.nodes.container_lifecycle import Commands
 from fakekube.nodes.container_runtime import EXITS, Exit
 from fakekube.nodes.images.image import DEFAULT, Image, Images
 from fakekube.nodes.plans import PlanError, PodPlan, plan_from_annotations
+from fakekube.nodes.pod_resources import POD_LEVEL_RESIZE, resources_in_status
 from fakekube.nodes.pod_status import StatusManager, completed_status, is_of_job, observed_status, ready_status, stopped_status
 from fakekube.nodes.pod_workers import PodWorkers
 from fakekube.nodes.prober import Probes
@@ -38,6 +40,7 @@ from fakekube.nodes.rules import RULES, Pods
 from fakekube.nodes.running_pods import RunningPods, has_other_images
 
 if TYPE_CHECKING:
+    from fakekube.apimachinery.features import Emulation
     from fakekube.nodes.pod_certificates import PodCertificates
     from fakekube.nodes.runtime.runtime import Runtime
 
@@ -59,7 +62,22 @@ def is_ready(node: StoredObject) -> bool:
     return found is not None and found.get("status") == "True"
 
 
-def initial_status(node: StoredObject, version: str, address: str, now: str) -> Object:
+#: The features of the kubelets that they declare in the status of their node, if the gates are on → the first minor that does.
+_DECLARED: Final = {
+    "InPlacePodLevelResourcesVerticalScaling": 35,
+    "InPlacePodVerticalScalingInitContainers": 36,
+    "RestartAllContainersOnContainerExits": 35,
+}
+
+
+def declared_features(emulation: Emulation) -> list[str]:
+    """Returns the features that a kubelet declares, sorted; none without the gate NodeDeclaredFeatures."""
+    if not emulation.enabled("NodeDeclaredFeatures"):
+        return []
+    return [name for name, since in _DECLARED.items() if since <= emulation.minor and emulation.enabled(name)]
+
+
+def initial_status(node: StoredObject, version: str, address: str, now: str, features: Sequence[str] = ()) -> Object:
     """Returns the fields to set in the status of a node when its kubelet starts."""
     status = node.get("status") or {}
     capacity = dict(status.get("capacity") or status.get("allocatable") or CAPACITY)
@@ -71,6 +89,7 @@ def initial_status(node: StoredObject, version: str, address: str, now: str) -> 
         "conditions": healthy_conditions(node, now),
         "daemonEndpoints": {"kubeletEndpoint": {"Port": KUBELET_PORT}},
         "nodeInfo": _node_info(node, version) | {name: value for name, value in info.items() if value},
+        **({"declaredFeatures": [*features]} if features else {}),
     }
 
 
@@ -213,13 +232,17 @@ class Kubelet(StatusManager):
             if not pods:
                 del self._on_node[node]
             self._forget_pod(metadata["uid"])
-            return self._running.pods_with_deferred_resize(node)
+            return self._running.allocation.pods_with_pending_resize(node)
         pods.add(key)
         status = obj.get("status") or {}
         if status.get("podIP") and not obj["spec"].get("hostNetwork"):
             for ip in status.get("podIPs") or ():
                 self._addresses.hold(metadata["uid"], ip["ip"])
-        return (key, *self._running.pods_with_deferred_resize(node)) if status.get("phase") in TERMINAL_POD_PHASES else (key,)
+        return (
+            (key, *self._running.allocation.pods_with_pending_resize(node))
+            if status.get("phase") in TERMINAL_POD_PHASES
+            else (key,)
+        )
 
     def _forget_pod(self, uid: str) -> None:
         """Releases the addresses of a deleted pod, and drops what is remembered of it."""
@@ -259,7 +282,11 @@ class Kubelet(StatusManager):
         elif not is_ready(node):
             known = _internal_ip(node)
             status = initial_status(
-                node, git_version(self.context.version), known or self._addresses.node(name), self.client.now()
+                node,
+                git_version(self.context.version),
+                known or self._addresses.node(name),
+                self.client.now(),
+                declared_features(self.context.emulation),
             )
             self.patch_status("nodes", node, status)
         elif self._is_report_due(node):
@@ -352,7 +379,8 @@ class Kubelet(StatusManager):
         elif status.get("phase", "Pending") == "Pending" and (find_condition(status, "Ready") or {}).get("status") != "True":
             self._run_at_once(pod, node)
         elif status.get("phase") == "Running" and is_of_job(pod):
-            self.patch_status("pods", pod, completed_status(pod, self.client.now()))
+            status = completed_status(pod, self.client.now())
+            self.patch_status("pods", pod, status | self._resources_of(pod, status["phase"]))
         if pod["spec"].get("activeDeadlineSeconds") is not None:
             self._check_deadline(key, pod, node)
         if status.get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"] and _limits_local_storage(pod):
@@ -451,7 +479,8 @@ class Kubelet(StatusManager):
                 containers = [*(pod["spec"].get("initContainers") or ()), *pod["spec"]["containers"]]
                 events = (event for one in containers for event in starting_events(one, self.context.emulation.minor))
                 record_container_events(self.recorder, pod, events)
-            self.patch_status("pods", pod, ready_status(pod, *found, self.client.now()))
+            status = ready_status(pod, *found, self.client.now())
+            self.patch_status("pods", pod, status | self._resources_of(pod, status["phase"]))
 
     @property
     def _pace(self) -> float:
@@ -481,9 +510,16 @@ class Kubelet(StatusManager):
 
     def _write_planned_status(self, pod: Object, status: Object) -> Object:
         try:
-            return self.patch_status("pods", pod, status, manager="kubelet")
+            return self.patch_status("pods", pod, status | self._resources_of(pod, status["phase"]), manager="kubelet")
         finally:
             self._commands.status_written(pod)
+
+    def _resources_of(self, pod: Object, phase: str) -> Object:
+        """Returns the fields to set in the status of a pod about its resources as a whole, unless a resize is not done."""
+        status = pod.get("status") or {}
+        if not self.context.emulation.enabled(POD_LEVEL_RESIZE) or any(find_condition(status, one) for one in CONDITIONS):
+            return {}
+        return replacing(status, resources_in_status(pod["spec"], phase))
 
     def _addresses_for(self, pod: Object, node: Object) -> tuple[str, list[str]] | None:
         """Returns the addresses of node and pod. If none is free, records an event, requeues the pod and returns None."""

@@ -174,24 +174,6 @@ def observed_status(pod: StoredObject) -> dict[str, Any] | None:
     return {"observedGeneration": generation, "conditions": [{"type": one, "observedGeneration": generation} for one in own]}
 
 
-def resized_status(pod: StoredObject) -> dict[str, Any] | None:
-    """Returns the fields to set in the status of a running pod after a resize; None if its resources have not changed."""
-    status = pod["status"]
-    resources = {container["name"]: resources_of(container) for container in pod["spec"]["containers"]}
-    statuses = [
-        {
-            **{name: value for name, value in one.items() if name not in ("resources", "allocatedResources")},
-            **resources[one["name"]],
-        }
-        if one["name"] in resources and "resources" in one
-        else one
-        for one in status.get("containerStatuses") or ()
-    ]
-    if statuses == status.get("containerStatuses", []):
-        return None
-    return {"observedGeneration": pod["metadata"].get("generation", 0), "containerStatuses": statuses}
-
-
 def _condition(pod: StoredObject, type_: str, now: str) -> dict[str, Any]:
     condition: dict[str, Any] = {"type": type_, "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
     if type_ in READY_CONDITIONS:

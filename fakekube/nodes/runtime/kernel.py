@@ -124,15 +124,20 @@ MAIN_OUTPUT: Final = {"1": "stdout of 1", "2": "stderr of 1"}
 
 
 def mount_proc(
-    files: FileSystem, pod: Callable[[], StoredObject], container: StoredObject, ids: Callable[[], tuple[int, int, Sequence[int]]]
+    files: FileSystem,
+    pod: Callable[[], StoredObject],
+    container: StoredObject,
+    ids: Callable[[], tuple[int, int, Sequence[int]]],
+    oom_score: Callable[[], int],
 ) -> None:
-    """Mounts /proc/self of a container, which is read-only, and the output of its main program, /proc/1/fd/1 and 2.
+    """Mounts /proc/self of a container, which is read-only, and of its main program its output and its OOM score.
 
     Args:
         files: the files of the container.
         pod: returns the pod.
         container: the container's item in the pod's spec.
         ids: returns user, group, and all groups of its processes.
+        oom_score: returns the adjustment of the scores of its processes when memory is short.
     """
     # Files are imported by the first container that reads or writes one.
     from fakekube.nodes.runtime.filesystem import Device, Directory, File
@@ -140,10 +145,14 @@ def mount_proc(
     def status() -> bytes:
         return _print_status(pod(), container, *ids()).encode()
 
+    def score() -> bytes:
+        return f"{oom_score()}\n".encode()
+
     id_map = _print_id_map(pod()).encode()
     own = {"status": File(0o444, mtime=files.now(), source=status)}
     own |= {name: File(0o444, mtime=files.now(), source=lambda: id_map) for name in ("uid_map", "gid_map")}
     files.mount("/proc/self", Directory(0o555, mtime=files.now(), own={**own}), read_only=True)
+    files.mount("/proc/1/oom_score_adj", File(0o644, mtime=files.now(), source=score), read_only=True)
     output = {number: Device(0o666, mtime=files.now(), name=name) for number, name in MAIN_OUTPUT.items()}
     files.mount("/proc/1/fd", Directory(0o555, mtime=files.now(), own={**output}))
 

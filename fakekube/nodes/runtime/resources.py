@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fakekube.apimachinery.schema.quantity import parse
 from fakekube.base.objects import StoredObject
+from fakekube.nodes.pod_resources import cgroup_resources
 
 if TYPE_CHECKING:
     from fakekube.nodes.runtime.behaviour import Behaviour
@@ -135,18 +136,10 @@ def add_node_cgroups(files: FileSystem, pods: Callable[[], Iterable[StoredObject
 
 
 def pod_cgroup(pod: StoredObject) -> Resources:
-    """Returns the resources of the cgroup of a pod; a limit is that of the pod, or of all containers if each has one."""
-    from fakekube.apis.core.pods.resources import pod_limits, pod_requests, with_status_resources
+    """Returns the resources of the cgroup of a pod."""
+    from fakekube.apis.core.pods.resources import with_status_resources
 
-    allocated = dict(with_status_resources(pod))
-    spec = allocated["spec"]
-    own = (spec.get("resources") or {}).get("limits") or {}
-    specs = (*(spec.get("initContainers") or ()), *spec["containers"])
-    each = [(one.get("resources") or {}).get("limits") or {} for one in specs]
-    limits = {
-        name: str(amount) for name, amount in pod_limits(allocated).items() if name in own or all(name in one for one in each)
-    }
-    return {"requests": {name: str(amount) for name, amount in pod_requests(allocated).items()}, "limits": limits}
+    return cgroup_resources(with_status_resources(pod)["spec"])
 
 
 def _milli_cpu(resources: Resources, side: str) -> int:

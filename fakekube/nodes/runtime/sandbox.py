@@ -14,8 +14,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
+from fakekube.apimachinery.schema.quantity import parse
 from fakekube.base.objects import StoredObject
 from fakekube.net.streaming.kubelet_api import Connection, Destination, KubeletError
+from fakekube.nodes.pod_resources import effective_limits, oom_score_adjustment
 from fakekube.nodes.pod_state import KILLED
 from fakekube.nodes.pod_status import status_of
 from fakekube.nodes.runtime.behaviour import Behaviour, PortHandler
@@ -214,7 +216,13 @@ class Sandbox:
         writable = FileSystem(root, self._timestamp, Space(container.memory_bound))
         install(self.pod, writable)
         mount_cgroup(writable, lambda: self._resources_of(container))
-        mount_proc(writable, lambda: self.pod, container.spec, lambda: (container.uid, container.gid, container.groups))
+        mount_proc(
+            writable,
+            lambda: self.pod,
+            container.spec,
+            lambda: (container.uid, container.gid, container.groups),
+            lambda: self._oom_score_of(container),
+        )
         self.volumes.mount(container.spec, container.environment, writable)
         if container.spec.get("terminationMessagePath"):
             writable.mount(container.spec["terminationMessagePath"], File(0o666, mtime=self._timestamp()))
@@ -238,8 +246,16 @@ class Sandbox:
         pod = self.pod
         status = status_of(pod, container.name) or {}
         found: StoredObject = status.get("resources") or container.spec.get("resources") or {}
-        limits = (pod["spec"].get("resources") or {}).get("limits")
-        return {**found, "limits": {**limits, **(found.get("limits") or {})}} if limits else found
+        if not pod["spec"].get("resources"):
+            return found
+        actuated = (pod.get("status") or {}).get("resources") or pod["spec"]["resources"]
+        return {**found, "limits": effective_limits({"resources": actuated}, {"resources": found})}
+
+    def _oom_score_of(self, container: Container) -> int:
+        """Returns the adjustment of the scores of a container's processes when memory is short; 0 without a node."""
+        memory = (((self.node or {}).get("status") or {}).get("capacity") or {}).get("memory")
+        spec = {**container.spec, "resources": self._resources_of(container)}
+        return 0 if memory is None else oom_score_adjustment(self.pod, spec, parse(str(memory)).value())
 
     def catch_up(self) -> bool:
         """Ends the containers whose runs have ended by the status of the pod. Returns whether the pod is there."""

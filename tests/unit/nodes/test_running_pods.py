@@ -1,4 +1,4 @@
-"""Pods that run: ephemeral containers, resize in place."""
+"""Pods that run: ephemeral containers, processes, changes of the spec."""
 
 from __future__ import annotations
 
@@ -92,58 +92,6 @@ def test_containers_share_a_process_namespace_if_the_pod_says_so(cluster: Cluste
 
 
 @pytest.mark.parametrize("told", [False, True])
-def test_a_resize_that_fits_is_actuated(cluster: Cluster, told: bool) -> None:
-    if told:
-        cluster.pods.on(name="p").forever()
-    cluster.create(pod("p", {"resources": {"requests": {"cpu": "100m"}}}))
-    cluster.settle()
-    resize(cluster, "200m")
-    (status,) = status_of(cluster, "p")["containerStatuses"]
-    assert status["allocatedResources"] == {"cpu": "200m"}
-    assert status["resources"] == {"requests": {"cpu": "200m"}}
-    assert status["restartCount"] == 0
-    assert {"ResizeStarted", "ResizeCompleted"} <= set(reasons(cluster))
-
-
-def resize(cluster: Cluster, cpu: str, name: str = "p") -> None:
-    wanted = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]}}
-    strategic = {"Content-Type": "application/strategic-merge-patch+json"}
-    answer = cluster.request("PATCH", f"/api/v1/namespaces/default/pods/{name}/resize", wanted, headers=strategic)
-    assert answer.status == 200, answer.text
-    cluster.settle()
-
-
-def pending(cluster: Cluster) -> Any:
-    return next((one for one in status_of(cluster, "p")["conditions"] if one["type"] == "PodResizePending"), None)
-
-
-def test_a_resize_is_deferred_until_the_node_has_room(cluster: Cluster) -> None:
-    cpu = int(cluster.nodes["node-1"]["status"]["allocatable"]["cpu"])
-    for name in ("p", "other"):
-        cluster.create(pod(name, {"resources": {"requests": {"cpu": "1"}}}))
-    cluster.settle()
-    resize(cluster, str(cpu))
-    found = pending(cluster)
-    used, capacity = 1000, cpu * 1000
-    text = f"Node didn't have enough resource: cpu, requested: {capacity}, used: {used}, capacity: {capacity}"
-    assert (found["reason"], found["message"]) == ("Deferred", text)
-    assert status_of(cluster, "p")["containerStatuses"][0]["allocatedResources"] == {"cpu": "1"}
-    cluster.delete("pods", "other")
-    cluster.settle()
-    assert pending(cluster) is None
-    assert status_of(cluster, "p")["containerStatuses"][0]["allocatedResources"] == {"cpu": str(cpu)}
-
-
-def test_a_resize_restarts_a_container_with_the_policy_restart_container(cluster: Cluster) -> None:
-    policy = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
-    cluster.create(pod("p", {"resources": {"requests": {"cpu": "100m"}}, "resizePolicy": policy}))
-    cluster.settle()
-    resize(cluster, "200m")
-    (status,) = status_of(cluster, "p")["containerStatuses"]
-    assert status["restartCount"] == 1 and status["allocatedResources"] == {"cpu": "200m"}
-
-
-@pytest.mark.parametrize("told", [False, True])
 def test_a_change_of_the_spec_is_observed(cluster: Cluster, told: bool) -> None:
     if told:
         cluster.pods.on(name="p").forever()
@@ -155,20 +103,6 @@ def test_a_change_of_the_spec_is_observed(cluster: Cluster, told: bool) -> None:
     found = status_of(cluster, "p")
     assert found["observedGeneration"] == 2
     assert {one["observedGeneration"] for one in found["conditions"]} == {2}
-
-
-def test_the_cgroup_of_a_container_has_its_resources(cluster: Cluster) -> None:
-    policy = [{"resourceName": "cpu", "restartPolicy": "NotRequired"}]
-    resources = {"requests": {"cpu": "1"}, "limits": {"cpu": "1500m", "memory": "64Mi"}}
-    cluster.create(pod("p", {"resources": resources, "resizePolicy": policy}))
-    cluster.create(pod("q"))
-    cluster.settle()
-    read = "mount -t cgroup2; cd /sys/fs/cgroup; cat cpu.max cpu.weight memory.max"
-    mounted = "cgroup on /sys/fs/cgroup type cgroup2 (ro,relatime)\n"
-    assert cluster.pods.get("p").exec(read).stdout == f"{mounted}150000 100000\n100\n67108864\n"
-    assert cluster.pods.get("q").exec(read).stdout == f"{mounted}max 100000\n1\nmax\n"
-    resize(cluster, "500m")
-    assert cluster.pods.get("p").exec("cat /sys/fs/cgroup/cpu.weight").stdout == "59\n"
 
 
 def test_pods_with_a_rule_are_scheduled_by_their_node_name(cluster: Cluster) -> None:

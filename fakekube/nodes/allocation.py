@@ -1,0 +1,387 @@
+"""Resizes in place: the kubelet allocates the resources of a resized pod if its node has them, and actuates them.
+
+A resize that does not fit is deferred until pods have left the node; kubelets up to 1.35 call one infeasible that the empty node
+would not have. A limit of memory below its usage is allocated, but not actuated, until the usage has sunk.
+
+Invariant: a resize is actuated, or a condition contains why it is not; it never makes the allocated resources of the pods on a
+node exceed its allocatable ones.
+
+Specified by: pkg/kubelet/allocation/allocation_manager.go (handlePodResourcesResize), pkg/kubelet/lifecycle/predicate.go,
+pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodResizeAction, validateMemoryResizeAction),
+pkg/kubelet/kubelet_pods.go (convertToAPIContainerStatuses), pkg/kubelet/events/resize.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from fakekube.apimachinery.codecs import json
+from fakekube.apimachinery.schema.quantity import parse
+from fakekube.apis.core.pods.resize import RESIZABLE
+from fakekube.apis.core.pods.resources import STATUSES, pod_requests, with_status_resources
+from fakekube.apis.validation.objectmeta import find_condition
+from fakekube.apis.well_known import TERMINAL_POD_PHASES
+from fakekube.base.golang.strings import aggregate_errors
+from fakekube.base.objects import Object, StoredObject
+from fakekube.controllers.reconciler import Key
+from fakekube.nodes.container_runtime import Exit
+from fakekube.nodes.plans import Run
+from fakekube.nodes.pod_resources import POD_LEVEL_RESIZE, cgroup_resources, effective_limits, resources_in_status
+from fakekube.nodes.pod_state import KILLED
+from fakekube.nodes.pod_status import resources_of
+from fakekube.nodes.pod_workers import PodWorkers
+
+if TYPE_CHECKING:
+    from fakekube.nodes.pod_status import StatusManager
+    from fakekube.nodes.runtime.runtime import Runtime
+
+PENDING: Final = "PodResizePending"
+IN_PROGRESS: Final = "PodResizeInProgress"
+#: The conditions of resizes that are not actuated.
+CONDITIONS: Final = (PENDING, IN_PROGRESS)
+
+#: The reason of an event about resizes → the first minor whose kubelets record it.
+_EVENTS_SINCE: Final = {"ResizeCompleted": 34, "ResizeStarted": 35, "ResizeError": 35}
+#: The last minor in which a resize beyond the capacity of the node is infeasible, and not deferred.
+_INFEASIBLE_UNTIL: Final = 35
+#: The first minor that compares limits of memory with the usage.
+_USAGE_SINCE: Final = 34
+#: Seconds between two attempts to actuate a resize (syncFrequency).
+_RETRY: Final = 60.0
+
+
+def is_resized(pod: StoredObject) -> bool:
+    """Reports whether the spec of a running pod requests other resources than are allocated and actuated."""
+    status = pod.get("status") or {}
+    for kind, statuses in STATUSES.items():
+        requested = {one["name"]: _set_resources(resources_of(one)) for one in pod["spec"].get(kind) or ()}
+        for one in status.get(statuses) or ():
+            running = "running" in (one.get("state") or {})
+            if running and one["name"] in requested and _set_resources(one) != requested[one["name"]]:
+                return True
+    whole = status.get("resources")
+    return (
+        bool(pod["spec"].get("resources"))
+        and whole is not None
+        and resources_in_status(pod["spec"], "Running")["resources"] != whole
+    )
+
+
+def _set_resources(status: StoredObject) -> Object:
+    """Returns the fields of a status about resources that are not empty."""
+    return {name: status[name] for name in ("allocatedResources", "resources") if status.get(name)}
+
+
+class Pending(NamedTuple):
+    """Why a resize is not allocated."""
+
+    reason: str
+    """Deferred or Infeasible."""
+    message: str
+
+
+def why_pending(pod: StoredObject, node: StoredObject, others: Iterable[StoredObject], minor: int) -> Pending | None:
+    """Returns why a node has not enough resources for a resized pod; None if it has.
+
+    Args:
+        pod: the resized pod.
+        node: the node of the pod.
+        others: the other pods on the node that have not terminated.
+        minor: the minor of the kubelet, e.g. 37.
+    """
+    wanted = pod_requests(dict(pod))
+    allocatable = (node.get("status") or {}).get("allocatable") or {}
+    used = [pod_requests(dict(with_status_resources(one))) for one in others]
+    lacking: dict[str, Pending] = {}
+    for resource in RESIZABLE:
+        if resource not in wanted or resource not in allocatable:
+            continue
+        requested, taken, capacity = (
+            sum(one.milli_value() if resource == "cpu" else one.value() for one in amounts)
+            for amounts in (
+                [wanted[resource]],
+                [one[resource] for one in used if resource in one],
+                [parse(str(allocatable[resource]))],
+            )
+        )
+        if requested > capacity and minor <= _INFEASIBLE_UNTIL:
+            text = f"Node didn't have enough capacity: {resource}, requested: {requested}, capacity: {capacity}"
+            lacking["Infeasible"] = Pending("Infeasible", text)  # memory is named before cpu
+        elif requested > capacity - taken:
+            message = insufficient_resource(resource, requested, taken, capacity)
+            lacking.setdefault("Deferred", Pending("Deferred", message))
+    return lacking.get("Infeasible") or lacking.get("Deferred")
+
+
+def insufficient_resource(resource: str, requested: int, used: int, capacity: int) -> str:
+    """Returns the message of a pod that a node has not enough of a resource for (InsufficientResourceError.Error)."""
+    return f"Node didn't have enough resource: {resource}, requested: {requested}, used: {used}, capacity: {capacity}"
+
+
+def _condition(pod: StoredObject, type_: str, reason: str, message: str, now: str) -> Object:
+    """Returns the condition of a resize that is not actuated."""
+    return {
+        "type": type_,
+        "status": "True",
+        "observedGeneration": pod["metadata"].get("generation", 0),
+        "lastProbeTime": now,
+        "lastTransitionTime": now,
+        "reason": reason,
+        "message": message,
+    }
+
+
+def resize_message(pod: StoredObject, prefix: str, error: str = "") -> str:
+    """Returns the message of an event about a resize."""
+    summary: Object = {}
+    for kind in ("initContainers", "containers"):
+        found = [{"name": one["name"], "resources": one.get("resources") or {}} for one in pod["spec"].get(kind) or ()]
+        if found:
+            summary[kind] = found
+    summary["generation"] = pod["metadata"].get("generation", 0)
+    if error:
+        summary["error"] = error
+    return f"{prefix}: {json.dumps(summary).decode()}"
+
+
+class _Change(NamedTuple):
+    """The resources of a running container before and after a resize, with the limits that it has from its pod."""
+
+    container: StoredObject
+    status: StoredObject
+    old: StoredObject
+    new: StoredObject
+
+    @property
+    def changed(self) -> set[str]:
+        """The names of the resources whose request or limit differs."""
+        return {
+            resource
+            for side in ("requests", "limits")
+            for resource in {**self.old[side], **self.new[side]}
+            if self.old[side].get(resource) != self.new[side].get(resource)
+        }
+
+    @property
+    def restarts(self) -> bool:
+        """Whether the container is restarted, as its resizePolicy says."""
+        policies = {one["resourceName"]: one["restartPolicy"] for one in self.container.get("resizePolicy") or ()}
+        return any(policies.get(one) == "RestartContainer" for one in self.changed)
+
+    @property
+    def lower_limit(self) -> int | None:
+        """The bytes of a limit of memory that is new or lower; None if it is not."""
+        limit = self.new["limits"].get("memory")
+        return _bytes(limit) if limit is not None and _is_lower(self.old["limits"].get("memory"), limit) else None
+
+
+def _bytes(amount: Any) -> int:
+    return parse(str(amount)).value()
+
+
+def _is_lower(old: Any, new: Any) -> bool:
+    """Reports whether a limit is new, or lower than the old one."""
+    return old is None or _bytes(new) < _bytes(old)
+
+
+def _changes(pod: StoredObject) -> Iterator[_Change]:
+    """Yields the running containers whose resources change."""
+    # The status has limits of the pod as a whole where a container has none.
+    before = {"resources": (pod["status"].get("resources") or {}) if pod["spec"].get("resources") else {}}
+    for kind, field in STATUSES.items():
+        statuses = {one["name"]: one for one in pod["status"].get(field) or ()}
+        for container in pod["spec"].get(kind) or ():
+            status = statuses.get(container["name"])
+            if status is None or "running" not in (status.get("state") or {}):
+                continue
+            old, new = ((one.get("resources") or {}).get("requests") or {} for one in (status, container))
+            change = _Change(
+                container,
+                status,
+                {"requests": old, "limits": effective_limits(before, status)},
+                {"requests": new, "limits": effective_limits(pod["spec"], container)},
+            )
+            if change.changed:
+                yield change
+
+
+class AllocationManager:
+    """Allocates and actuates the resizes of running pods.
+
+    Args:
+        kubelet: the kubelet of the pods.
+        workers: the state machines of pods with plans.
+        on_node: node → its pods.
+    """
+
+    def __init__(self, kubelet: StatusManager, workers: PodWorkers, on_node: Mapping[str, set[Key]]) -> None:
+        self._kubelet, self._workers, self._on_node = kubelet, workers, on_node
+        self._pending: dict[str, set[Key]] = {}
+
+    @property
+    def _minor(self) -> int:
+        return self._kubelet.context.emulation.minor
+
+    def pods_with_pending_resize(self, node: str) -> Sequence[Key]:
+        """Returns the pods on a node whose resize is deferred or infeasible."""
+        return tuple(self._pending.get(node, ()))
+
+    def sync(self, key: Key, pod: Object, node: Object) -> tuple[Object, Sequence[Exit]]:
+        """Applies the resize of a running pod, if there is one.
+
+        Returns the updated pod, and exits for the containers that it restarts. Raises ApiError.
+        """
+        if is_resized(pod):
+            return self._resize(key, pod, node)
+        if any(find_condition(pod.get("status") or {}, one) is not None for one in CONDITIONS):
+            return self._clear(key, pod), ()
+        return pod, ()
+
+    def _resize(self, key: Key, pod: Object, node: Object) -> tuple[Object, Sequence[Exit]]:
+        name = node["metadata"]["name"]
+        keys = [one for one in self._on_node.get(name, ()) if one != key]
+        others = [found for one in keys if (found := self._kubelet.cache.get("pods", *one)) is not None]
+        others = [one for one in others if (one.get("status") or {}).get("phase") not in TERMINAL_POD_PHASES]
+        pending = why_pending(pod, node, others, self._minor)
+        if pending is not None:
+            self._pending.setdefault(name, set()).add(key)
+            return self._write_pending(pod, pending), ()
+        self._pending.get(name, set()).discard(key)
+        changes = list(_changes(pod))
+        error = self._memory_error(pod, changes)
+        if error:
+            self._kubelet.requeue_periodically(key, _RETRY)
+            return self._write_error(pod, error), ()
+        self._record_start(pod)
+        self._workers.resize(pod)
+        written = self._kubelet.patch_status("pods", pod, self._status_after(pod), manager="kubelet")
+        self._record(written, "Normal", "ResizeCompleted", "Pod resize completed")
+        now = self._kubelet.clock.monotonic()
+        restarted = [change for change in changes if change.restarts]
+        exits = [Exit(one.container["name"], one.status.get("restartCount", 0), Run(0.0, KILLED), now) for one in restarted]
+        return written, exits
+
+    def _record(self, pod: Object, type_: str, reason: str, prefix: str, error: str = "") -> None:
+        if self._minor >= _EVENTS_SINCE.get(reason, 0):
+            self._kubelet.record(pod, type_, reason, resize_message(pod, prefix, error))
+
+    def _record_start(self, pod: Object) -> None:
+        """Records that a resize is allocated, unless it was before."""
+        known = find_condition(pod["status"], IN_PROGRESS)
+        if known is None or known.get("observedGeneration") != pod["metadata"].get("generation", 0):
+            self._record(pod, "Normal", "ResizeStarted", "Pod resize started")
+
+    def _memory_error(self, pod: Object, changes: Sequence[_Change]) -> str:
+        """Returns why limits of memory cannot be lowered: they are below the usage; "" if they can."""
+        if self._minor < _USAGE_SINCE or not any("memory" in one.changed or one.restarts for one in changes):
+            return ""
+        before, after = (cgroup_resources(one["spec"])["limits"].get("memory") for one in (self._with_status_resources(pod), pod))
+        limit = _bytes(after) if after is not None and _is_lower(before, after) else None
+        lower = {one.container["name"]: found for one in changes if not one.restarts and (found := one.lower_limit) is not None}
+        if limit is None and not lower:
+            return ""
+        usage = self._memory_usage(pod)
+        total, errors = sum(usage.values()), []
+        if limit is not None and total >= limit:
+            errors.append(f"attempting to set pod memory limit ({limit}) below current usage ({total})")
+        for name, bound in lower.items():
+            if usage.get(name, 0) >= bound:
+                errors.append(f'attempting to set container "{name}" memory limit ({bound}) below current usage ({total})')
+        return f"cannot decrease memory limits: {aggregate_errors(errors)}" if errors else ""
+
+    def _with_status_resources(self, pod: Object) -> StoredObject:
+        """Returns the pod with the resources that are actuated."""
+        spec = {**with_status_resources(pod)["spec"]}
+        if spec.get("resources"):
+            spec["resources"] = pod["status"].get("resources") or {}
+        return {**pod, "spec": spec}
+
+    def _memory_usage(self, pod: Object) -> dict[str, int]:
+        """Returns the bytes that the running containers of a pod use, by name."""
+        from fakekube.nodes.runtime.resources import container_usage, running_containers
+
+        runtime: Runtime = self._kubelet.context.shared["runtime of"]()
+        return {one["name"]: container_usage(runtime, pod, one)["memory"] for one in running_containers(pod)}
+
+    # --- Status -------------------------------------------------------------------------------------------------------
+
+    def _status_after(self, pod: Object) -> Object:
+        """Returns the fields to set in the status of a running pod when its resize is actuated."""
+        status = pod["status"]
+        changed: Object = {"observedGeneration": pod["metadata"].get("generation", 0)}
+        for kind, field in STATUSES.items():
+            resources = {one["name"]: resources_of(one) for one in pod["spec"].get(kind) or ()}
+            if any("resources" in one for one in status.get(field) or ()):
+                changed[field] = [_with_resources(one, resources.get(one["name"])) for one in status[field]]
+        if self._kubelet.context.emulation.enabled(POD_LEVEL_RESIZE):
+            changed |= replacing(status, resources_in_status(pod["spec"], "Running"))
+        cleared = [one for one in CONDITIONS if find_condition(status, one) is not None]
+        if cleared:
+            changed["conditions"] = [{"$patch": "delete", "type": one} for one in cleared]
+        return changed
+
+    def _write_pending(self, pod: Object, pending: Pending) -> Object:
+        """Writes the condition of a resize that is not allocated, unless it is there. Returns the updated pod."""
+        known = find_condition(pod.get("status") or {}, PENDING)
+        generation = pod["metadata"].get("generation", 0)
+        if known is not None and (known.get("message"), known.get("observedGeneration")) == (pending.message, generation):
+            return pod
+        condition = _condition(pod, PENDING, pending.reason, pending.message, self._kubelet.client.now())
+        status = {"observedGeneration": generation, "conditions": [condition]}
+        written = self._kubelet.patch_status("pods", pod, status, manager="kubelet")
+        self._record(pod, "Warning", f"Resize{pending.reason}", f"Pod resize {pending.reason}", pending.message)
+        return written
+
+    def _write_error(self, pod: Object, error: str) -> Object:
+        """Writes the condition of a resize that is allocated and cannot be actuated, unless it is there.
+
+        Returns the updated pod.
+        """
+        known = find_condition(pod["status"], IN_PROGRESS)
+        generation = pod["metadata"].get("generation", 0)
+        if known is not None and (known.get("message"), known.get("observedGeneration")) == (error, generation):
+            return pod
+        self._record_start(pod)
+        conditions = [_condition(pod, IN_PROGRESS, "Error", error, self._kubelet.client.now())]
+        if find_condition(pod["status"], PENDING) is not None:
+            conditions.append({"$patch": "delete", "type": PENDING})
+        after = self._status_after(pod)
+        status = {
+            "observedGeneration": generation,
+            "conditions": conditions,
+            **{field: _allocated_only(pod["status"][field], after[field]) for field in STATUSES.values() if field in after},
+            **{field: after[field] for field in ("allocatedResources",) if field in after},
+        }
+        written = self._kubelet.patch_status("pods", pod, status, manager="kubelet")
+        self._record(pod, "Warning", "ResizeError", "Pod resize error", error)
+        return written
+
+    def _clear(self, key: Key, pod: Object) -> Object:
+        """Removes the conditions of a resize that was taken back."""
+        self._pending.get(pod["spec"].get("nodeName", ""), set()).discard(key)
+        known = [one for one in CONDITIONS if find_condition(pod["status"], one) is not None]
+        return self._kubelet.patch_status(
+            "pods", pod, {"conditions": [{"$patch": "delete", "type": one} for one in known]}, manager="kubelet"
+        )
+
+
+def replacing(status: StoredObject, fields: Mapping[str, Any]) -> Object:
+    """Returns the fields that differ from those in a status, as a strategic merge patch that replaces their maps."""
+    different = {name: value for name, value in fields.items() if status.get(name) != value}
+    return {name: {"$patch": "replace", **value} if status.get(name) else value for name, value in different.items()}
+
+
+def _with_resources(status: StoredObject, resources: StoredObject | None) -> StoredObject:
+    """Returns the status of a container with these resources."""
+    if resources is None or "resources" not in status:
+        return status
+    return {**{name: value for name, value in status.items() if name not in ("resources", "allocatedResources")}, **resources}
+
+
+def _allocated_only(old: Sequence[StoredObject], new: Sequence[StoredObject]) -> list[StoredObject]:
+    """Returns the statuses of containers with the new allocated resources, and the old ones that are actuated."""
+    return [
+        {**changed, "resources": known["resources"]} if "resources" in known else known
+        for known, changed in zip(old, new, strict=True)
+    ]
