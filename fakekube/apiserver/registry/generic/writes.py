@@ -285,6 +285,9 @@ def _make_already_exists(scope: Scope, key: str, name: str, obj: Object) -> Stat
 #: The first minor that looks whether there is an object before it looks at the uid in a PUT (ignoreNotFound of Store.Update).
 _ABSENCE_FIRST_SINCE = 34
 
+#: The first minor in which an object that a PUT or an apply creates is wiped like one of a POST.
+_WIPED_IN_UPDATES_SINCE = 37
+
 
 def attempts(scope: Scope, *, uid: str = "", create_absent: bool = False) -> Iterator[Record[Document] | None]:
     """Yields the record on which each attempt of an update is based: first the present one, and a newer one after each conflict.
@@ -330,6 +333,8 @@ def commit(scope: Scope, record: Record[Document] | None, obj: Object, check: Ch
         if record is not None:
             return _update_once(scope, record, obj, check)
         _revision_of(scope, obj["metadata"])
+        if scope.resource.emulation.minor >= _WIPED_IN_UPDATES_SINCE:
+            wipe(obj["metadata"])
         if not scope.dry_run:  # the storage takes it away, where a dry run does not come
             obj["metadata"].pop("resourceVersion", None)
         return _create_named(scope, obj, check)
@@ -367,7 +372,7 @@ def _update_begun(scope: Scope, record: Record[Document], obj: Object, check: Ch
     old = record.value.object
     final = _prepare_for_update(scope, obj, record.value, check)
     if _is_released(scope, final, old):
-        return _remove_released(scope, record, final)
+        return _remove_released(scope, record, obj, final)
     must_store = record.revision == record.created and scope.resource.strategy.stores_unchanged_update(old)
     if same_object(final, record.value) and not must_store:
         return Written(record.value)
@@ -397,7 +402,7 @@ def _prepare_for_update(scope: Scope, obj: Object, document: Document, check: Ch
     if strategy.generation and _spec_changed(scope, obj, old):
         meta["generation"] = old["metadata"].get("generation", 0) + 1
     _keep_on_update(meta, old["metadata"])
-    if not scope.dry_run:
+    if not scope.dry_run and not _is_released(scope, obj, old):
         meta.pop("selfLink", None)
     if _changes_nothing(scope, obj, document):
         context.warnings.extend(strategy.warnings(context, obj, old))
@@ -508,9 +513,10 @@ def _is_released(scope: Scope, new: Object, old: Object) -> bool:
     return scope.resource.strategy.releasable(new)
 
 
-def _remove_released(scope: Scope, record: Record[Document], final: Object) -> Written:
-    """Removes the object; the response has the object after the update, with the old revision."""
+def _remove_released(scope: Scope, record: Record[Document], obj: Object, final: Object) -> Written:
+    """Removes the object; the response has the object after the update, which was never in the storage, with the old revision."""
     if not scope.dry_run:
         scope.bucket.commit(scope.key, record.revision, None)
         scope.resource.strategy.after_delete(scope.context, record.value.object)
-    return Written(document_at(final, record.revision), deleted=True)
+    unstored = final if scope.resource.keep else printing.normalise(scope.resource.storage_type, obj, stored=False)
+    return Written(document_at(unstored, record.revision), deleted=True)
