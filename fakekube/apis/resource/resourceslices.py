@@ -36,7 +36,9 @@ from fakekube.apis.validation.resource_lists import quantity
 from fakekube.apis.validation.rules import from_minor, holds_declared_rules
 from fakekube.apis.validation.selectors import node_selector
 from fakekube.apis.validation.to_internal import semantic_deep_equal, to_internal
+from fakekube.base.clock import Clock
 from fakekube.base.golang.strconv import MAX_INT64
+from fakekube.base.golang.timestamps import print_time
 from fakekube.base.objects import Object
 
 DEVICES, COMPLICATED_DEVICES = 128, 64
@@ -70,6 +72,7 @@ class ResourceSliceStrategy(Strategy):
     """
 
     generation = True
+    defaults_times = True
     delete_returns_object = True
 
     generation_counts_disabled_fields = True
@@ -78,19 +81,14 @@ class ResourceSliceStrategy(Strategy):
         for device in _devices(obj):
             set_default_multipliers(device)
 
-    def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
-        self._date_taints(context, obj)
+    def default_times(self, obj: Object, clock: Clock) -> None:
+        for device in _devices(obj):
+            for taint in (device.get("basic") or device).get("taints") or ():  # basic: in v1beta1
+                taint.setdefault("timeAdded", print_time(clock.now()))
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
-        self._date_taints(context, obj)
         if spec_as_stored(context, obj, old) != old.get("spec"):  # the generation has counted the dropped fields
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-
-    @staticmethod
-    def _date_taints(context: WriteContext, obj: Object) -> None:
-        for device in _devices(obj):
-            for taint in device.get("taints") or ():
-                taint.setdefault("timeAdded", context.now())
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return in_version_of_request(context, _validate_spec(obj.get("spec") or {}, None))
