@@ -6,7 +6,7 @@ Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handle
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -116,7 +116,7 @@ def _resource(
         list_kind=names.get("listKind", ""),
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
-        subresources={s.name: s for s in _subresources(version, strategy, emulation)},
+        subresources={s.name: s for s in _subresources(version, strategy, emulation, made.values())},
         field_labels=(*METADATA_LABELS, *selectable),
         field_readers={label: field_path(label) for label in (*METADATA_LABELS, *selectable)},
         storage_version_hash=_storage_version_hash(made[storage].gvk),
@@ -143,14 +143,16 @@ def _known_versions(definition: Object) -> frozenset[str]:
     return frozenset(f"{spec['group']}/{entry['name']}" for entry in spec["versions"])
 
 
-def _subresources(version: Version, strategy: CustomResourceStrategy, emulation: Emulation) -> list[Subresource]:
+def _subresources(
+    version: Version, strategy: CustomResourceStrategy, emulation: Emulation, versions: Iterable[Version]
+) -> list[Subresource]:
     found = []
     if version.has_status:
         view = StatusStrategy(strategy)
         view.emulation = emulation
         found.append(Subresource("status", version.gvk, _SUBRESOURCE_VERBS, lambda: version.type, lambda: view))
     if version.scale is not None:
-        window = projection(version.scale)
+        window = projection(version.scale, versions)
         found.append(Subresource("scale", _SCALE, _SUBRESOURCE_VERBS, partial(_scale_type, emulation), lambda: window))
     return found
 

@@ -208,8 +208,8 @@ _SHOWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimes
 _UNSET = -(2**31)
 
 
-def projection(paths: Mapping[str, str]) -> Projection:
-    """Returns the scale projection of a kind; `paths` is the scale of the definition's subresources."""
+def projection(paths: Mapping[str, str], versions: Iterable[Version]) -> Projection:
+    """Returns the scale projection of a version; `paths` is its scale, `versions` are all of the definition."""
     spec_path, status_path, selector_path = paths["specReplicasPath"], paths["statusReplicasPath"], paths.get("labelSelectorPath")
 
     def show_scale(obj: Object, replicas: int) -> Object:
@@ -248,7 +248,9 @@ def projection(paths: Mapping[str, str]) -> Projection:
         read=read,
         write=write,
         validate=lambda _: [],
-        replicas_path=segments(spec_path),
+        replicas_paths={
+            each.gvk.api_version: segments(each.scale["specReplicasPath"]) if each.scale else None for each in versions
+        },
         read_for_update=lambda obj: read_leniently(obj, _UNSET),
         read_written=lambda obj: read_leniently(obj, 0),
     )

@@ -391,8 +391,9 @@ class Projection:
     """(stored object, changed projection) → a new object that shares what did not change."""
     validate: Callable[[Object], list[FieldError]]
     """Validates the changed projection; returns field errors."""
-    replicas_path: tuple[str, ...] = ("spec", "replicas")
-    """The path of the object's field behind the projection's spec.replicas."""
+    replicas_paths: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
+    """apiVersion of a custom resource → the path of the field behind the projection's spec.replicas, None for a version without
+    scale. Empty for built-in kinds: in all their versions it is spec.replicas."""
     read_for_update: Callable[[Object], Object] | None = None
     """Computes the projection that a patch is applied to, if it differs from the one that is read."""
     read_written: Callable[[Object], Object] | None = None

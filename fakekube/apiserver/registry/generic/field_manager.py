@@ -95,9 +95,8 @@ def scale_mapping(scope: Scope) -> ScaleMapping:
     """Returns the mapping between the managedFields of an object and those of its scale."""
     resource = scope.resource
     assert scope.subresource is not None and scope.subresource.projection is not None
-    path = scope.subresource.projection.replicas_path
     served = scope.backend.registry.versions(resource.group, resource.plural)
-    paths: Mapping[str, tuple[str, ...] | None] = {r.api_version: path for r in served}
+    paths = scope.subresource.projection.replicas_paths or {each.api_version: ("spec", "replicas") for each in served}
     return ScaleMapping(resource.api_version, paths, resource.custom)
 
 
