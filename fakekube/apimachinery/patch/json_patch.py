@@ -287,8 +287,12 @@ class _Editor:
                 found = _get(container, key)
         if not _equal(found, operation.get("value")):
             raise TestFailed(f"testing value {path} failed: test failed")
-        if path != "" and isinstance(found, dict | list):
-            _put(container, key, self._open_throughout(found))
+        if isinstance(found, dict | list):
+            opened = self._open_throughout(found)
+            if path == "":
+                self.root = opened
+            else:
+                _put(container, key, opened)
 
     def _open_throughout(self, container: Any) -> Any:
         """Copies the container at all depths, the effect of a comparison in the library."""
