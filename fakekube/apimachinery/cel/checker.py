@@ -32,6 +32,7 @@ from fakekube.apimachinery.cel.syntax import (
     Node,
     Select,
     descendants,
+    name_of_local,
     parts,
     qualified_name,
 )
@@ -323,9 +324,11 @@ class _Checker:
         return self._look_up(node.name) or self._complain(node, f"undeclared reference to '{node.name}' (in container '')")
 
     def _look_up(self, name: str) -> Type | None:
-        local = next((found for known, found in reversed(self._locals) if known == name), None)
+        local_name = name_of_local(name)
+        local = next((found for known, found in reversed(self._locals) if known == local_name), None)
         if local is not None:
             return local
+        name = name.removeprefix(".")
         if name in self._variables:
             self._checked.uses.add(name)
             return self._variables[name]
@@ -434,7 +437,7 @@ class _Checker:
         return self._unification.more_general(before, found) if self._unification.fits(before, found) else DYN
 
     def message_literal(self, node: MessageLiteral) -> Type:
-        known = self._messages(node.name)
+        known = self._messages(node.name.removeprefix("."))
         made = known or self._other_message(node)
         if made is None:  # then its fields are not checked
             return ERROR

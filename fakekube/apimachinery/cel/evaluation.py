@@ -54,6 +54,7 @@ from fakekube.apimachinery.cel.syntax import (
     MessageLiteral,
     Node,
     Select,
+    name_of_local,
     qualified_name,
 )
 from fakekube.apimachinery.cel.values import (
@@ -155,6 +156,7 @@ class _Planner:
     def __init__(self, checked: Checked, names: Sequence[str]) -> None:
         self._checked = checked
         self._scope = {name: _Variable(slot) for slot, name in enumerate(names)}
+        self._globals = self._scope
         self.slots = len(names)
 
     def plan(self, node: Node) -> _Plan:
@@ -169,7 +171,10 @@ class _Planner:
         return self._named(node.name)
 
     def _named(self, name: str) -> _Plan:
-        variable = self._scope.get(name)
+        variable = self._scope.get(name_of_local(name))
+        name = name.removeprefix(".")
+        if variable is None:
+            variable = self._globals.get(name)
         if variable is None:
             return _constant(_TYPES.get(name) or CelType(name))
         if variable.value is not None:
@@ -256,7 +261,7 @@ class _Planner:
 
     def message(self, node: MessageLiteral) -> _Plan:
         parts = [(name, self.plan(value).run, number in node.optional) for number, (_, name, value) in enumerate(node.fields)]
-        maker = maker_of(node.name)
+        maker = maker_of(node.name.removeprefix("."))
 
         def make(frame: Frame) -> Any:
             made = {name: _unwrap(part(frame)) if optional else part(frame) for name, part, optional in parts}

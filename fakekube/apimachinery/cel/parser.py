@@ -231,6 +231,7 @@ _EXPANSIONS: Final[dict[str, Callable[[Loop], Node]]] = {
 _RELATIONS: Final = {"<": "_<_", "<=": "_<=_", ">": "_>_", ">=": "_>=_", "==": "_==_", "!=": "_!=_", "in": "@in"}
 #: operator → (function, precedence).
 _CALCULATIONS: Final = {"+": ("_+_", 1), "-": ("_-_", 1), "*": ("_*_", 2), "/": ("_/_", 2), "%": ("_%_", 2)}
+_DECLARED: Final = frozenset(name for name, _ in SIGNATURES)
 #: Functions whose names have a dot.
 _NAMESPACED: Final = frozenset(
     name for name, member in SIGNATURES if "." in name and not member and name != "jsonpatch.escapeKey"
@@ -517,8 +518,9 @@ class _Parser:
         macro = MACROS.get((name, len(arguments)))
         if macro is not None and name not in self._unknown:
             return self._loop(opening, macro, node, arguments)
-        if known or (full_name in _NAMESPACED and full_name not in self._unknown):
-            return Call(opening.position, full_name, arguments)
+        function = full_name.removeprefix(".")
+        if known or (function in _NAMESPACED and function not in self._unknown):
+            return Call(opening.position, function, arguments)
         return Call(opening.position, name, arguments, node)
 
     def _loop(self, opening: Token, macro: Macro, target: Node, arguments: tuple[Node, ...]) -> Node:
@@ -591,15 +593,16 @@ class _Parser:
         if dot and self._next.kind != "name":
             self._fail(f"no viable alternative at input '.{'' if self._next.kind == 'end' else self._next.text}'")
         token = self._take()
+        name = f".{token.text}" if dot else token.text
         opening = self._take_if("(")
         if token.text in RESERVED:
             self._complain(token.position, f"reserved identifier: {token.text}")
         if opening is None:
-            return Identifier(token.position, token.text)
+            return Identifier(token.position, name)
         arguments = self._arguments(")")
-        if token.text == "has" and len(arguments) == 1 and "has" not in self._unknown:
+        if name == "has" and len(arguments) == 1 and "has" not in self._unknown:
             return self._has(opening, arguments[0])
-        return Call(opening.position, token.text, arguments)
+        return Call(opening.position, token.text if token.text in _DECLARED else name, arguments)
 
     def _has(self, opening: Token, argument: Node) -> Node:
         if isinstance(argument, Select):

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.cel.errors import Issue
 from fakekube.apimachinery.cel.values import UInt
 from fakekube.base.caches import cache_by_text
@@ -226,7 +227,7 @@ class Literal(Node):
 
 @dataclass(slots=True, frozen=True, eq=False)
 class Identifier(Node):
-    """A variable, or a type."""
+    """A variable, or a type; the name begins with a dot if it is not one of a macro's variables (`.object`)."""
 
     name: str
 
@@ -346,10 +347,21 @@ def called_functions(node: Node) -> frozenset[str]:
 def references(node: Node, name: str) -> bool:
     """Reports whether a variable is used where no variable of a macro shadows it."""
     if isinstance(node, Identifier):
-        return node.name == name
+        return node.name in (name, f".{name}")
     if isinstance(node, Loop) and any(variable.name == name for variable in node.variables):
         return references(node.target, name)
     return any(references(part, name) for part in parts(node))
+
+
+#: The first minor in which `.x` is not a variable of a macro.
+_DOTS_HIDE_LOCALS_SINCE = 37
+
+
+def name_of_local(name: str) -> str:
+    """Returns the name of the macro's variable that an identifier with this name may be."""
+    if name.startswith(".") and features.current().minor < _DOTS_HIDE_LOCALS_SINCE:
+        return name.removeprefix(".")
+    return name
 
 
 def qualified_name(node: Node) -> str:

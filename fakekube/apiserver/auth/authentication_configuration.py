@@ -395,4 +395,4 @@ class _Reader:
 def _names(source: str, claim: str) -> bool:
     """Reports whether an expression uses this claim."""
     selected = (node for node in descendants(parse(source)) if isinstance(node, Select) and node.field == claim)
-    return any(isinstance(node.operand, Identifier) and node.operand.name == "claims" for node in selected)
+    return any(isinstance(node.operand, Identifier) and node.operand.name in ("claims", ".claims") for node in selected)

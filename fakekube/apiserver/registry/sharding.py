@@ -99,7 +99,7 @@ def parse_shard_selector(text: str) -> ShardSelector:
         node = parse(source, unknown=_NO_MACROS)
     except CompileError as error:
         raise ShardSelectorError(f"CEL parse error: {error.issues[0].message}") from None
-    ranges = tuple(_ranges(source, node))
+    ranges = tuple(_ranges(node))
     first = ranges[0].field
     for one in ranges:
         if one.field != first:
@@ -107,25 +107,25 @@ def parse_shard_selector(text: str) -> ShardSelector:
     return ShardSelector(ranges)
 
 
-def _ranges(source: str, node: Node) -> Iterator[ShardRange]:
+def _ranges(node: Node) -> Iterator[ShardRange]:
     """Yields the ranges of an expression (walkExpr)."""
     if not isinstance(node, syntax.Call):
         kind = _KINDS[type(node)]
         raise ShardSelectorError(f"unexpected expression kind {kind}; expected shardRange() call or || operator")
     if node.function == _OR:
         for argument in node.arguments:
-            yield from _ranges(source, argument)
+            yield from _ranges(argument)
     elif node.function == _FUNCTION:
-        yield _shard_range(source, node)
+        yield _shard_range(node)
     else:
         raise ShardSelectorError(f"unsupported function {go_quote(node.function)}; only shardRange() and || are allowed")
 
 
-def _shard_range(source: str, call: syntax.Call) -> ShardRange:
+def _shard_range(call: syntax.Call) -> ShardRange:
     """Returns the range of a call (parseShardRangeCall)."""
     if len(call.arguments) != 3:
         raise ShardSelectorError(f"shardRange() requires exactly 3 arguments, got {len(call.arguments)}")
-    field = _field_path(source, call.arguments[0])
+    field = _field_path(call.arguments[0])
     if field not in _FIELDS:
         raise ShardSelectorError(f"unsupported field path {go_quote(field)}; supported: {', '.join(_FIELDS)}")
     start, end = _hex_literal(call.arguments[1], "hexStart"), _hex_literal(call.arguments[2], "hexEnd")
@@ -134,7 +134,7 @@ def _shard_range(source: str, call: syntax.Call) -> ShardRange:
     return ShardRange(field, start, end)
 
 
-def _field_path(source: str, node: Node) -> str:
+def _field_path(node: Node) -> str:
     """Returns a path of fields (extractFieldPath)."""
     names: list[str] = []
     while isinstance(node, syntax.Select):
@@ -146,8 +146,7 @@ def _field_path(source: str, node: Node) -> str:
         kind = _KINDS[type(node)]
         problem = f"expected field path (e.g. object.metadata.uid), got expression kind {kind}"
         raise ShardSelectorError(f"shardRange() first argument: {problem}")
-    is_absolute = source[: node.position].endswith(".")
-    return ".".join(["." + node.name if is_absolute else node.name, *names])
+    return ".".join([node.name, *names])
 
 
 def _hex_literal(node: Node, name: str) -> str:

@@ -164,7 +164,7 @@ class _Estimator:
 
     def identifier(self, node: Identifier) -> Range:
         local = self._local(node)
-        self._paths[node] = local.path if local is not None else (node.name,)
+        self._paths[node] = local.path if local is not None else (node.name.removeprefix("."),)
         return ONE
 
     def select(self, node: Select) -> Range:
