@@ -268,6 +268,8 @@ RECORDINGS = {
             options={"enable_admission_plugins": CONFIGURED_PLUGINS, "admission_control_config_file": PROJECT / CONFIGURATION},
         ),
         Recording("v1.37/rules/branches", "rules_branches", version="1.37"),
+        Recording("rules/requests", "rules_requests"),
+        Recording("v1.37/rules/requests", "rules_requests", version="1.37"),
         Recording("v1.37/rules/newer", "rules_newer", version="1.37"),
         *(Recording(f"v{minor}/rules/minors", "rules_minors", version=minor) for minor in data.RELEASES),
         *(
