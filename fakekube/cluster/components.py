@@ -8,6 +8,7 @@ Invariant: nothing here starts a thread or a socket; controllers run after `mana
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -20,6 +21,7 @@ from fakekube.controllers import DELETION_GRACE, PROFILES, Context, Idle, Manage
 from fakekube.controllers.client import Client
 from fakekube.nodes import metrics_api
 from fakekube.nodes.controller_descriptors import NODE_CONTROLLERS
+from fakekube.nodes.node_state import NodeState
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from fakekube.nodes.images.image import Images
     from fakekube.nodes.rules import PodInside, Pods
     from fakekube.nodes.runtime.runtime import Runtime
+    from fakekube.nodes.stages.stage import Stage
     from fakekube.store import Retention, Store
 
 
@@ -90,14 +93,9 @@ class Components:
         """The number of nodes with which a fresh cluster starts."""
         me: Any = weakref.proxy(self)
         self._me = me  # for what the machinery refers to: see `apiserver.server`
-        self._shared: dict[str, Any] = {
-            "stages": {},
-            "staged": set(),
-            "runtime of": lambda: me.runtime,
-            "seeded": chance is not None,
-            "terminations": {},
-        }
-        """What the kubelets read and test authors set: stages, rules for pods, the container runtime."""
+        self._node_state = NodeState(lambda: me.runtime, seeded=chance is not None)
+        self._lock = threading.Lock()
+        """Held while something of the state of the nodes is made that is made on first use."""
         self.machinery = build(
             clock=clock,
             settings=settings,
@@ -145,8 +143,8 @@ class Components:
         """Stops the controllers and the programs of pods, closes connections to webhooks and extension API servers. May be called
         twice."""
         self.manager.stop()
-        if "runtime" in self._shared:
-            self._shared["runtime"].stop()
+        if self._node_state.made_runtime is not None:
+            self._node_state.made_runtime.stop()
         self.machinery.backend.services.others_work = lambda: False
         self.machinery.close()
 
@@ -159,19 +157,18 @@ class Components:
             self.stages_changed()
         self.pace = origin.pace
         self.network_policies = origin.network_policies
-        if "images" in origin._shared:
+        if origin._node_state.images is not None:
             self.images.update(origin.images)
             self.images.missing.extend(origin.images.missing)
-        if "pods" in origin._shared:
+        if origin._node_state.rules is not None:
             self.pods.adopt(origin.pods)
 
     # --- Kubelets -----------------------------------------------------------------------------------------------------
 
     @property
-    def stages(self) -> dict[str, Any]:
+    def stages(self) -> dict[str, Stage]:
         """kwok's stages by name."""
-        stages: dict[str, Any] = self._shared["stages"]
-        return stages
+        return self._node_state.stages
 
     def stages_changed(self) -> None:
         """Has the controllers that use stages read them again."""
@@ -184,58 +181,55 @@ class Components:
     @property
     def pods(self) -> Pods:
         """The rules for the behaviour of pods; made on first use."""
-        if "pods" not in self._shared:
-            from fakekube.nodes.rules import RULES, Pods
+        with self._lock:
+            if self._node_state.rules is None:
+                from fakekube.nodes.rules import RULES, Pods
 
-            self._shared.setdefault("pods", Pods(lambda: self.manager.enqueue("kubelet", RULES), self._pod_inside))
-        rules: Pods = self._shared["pods"]
-        return rules
+                self._node_state.rules = Pods(lambda: self.manager.enqueue("kubelet", RULES), self._pod_inside)
+            return self._node_state.rules
 
     @property
     def runtime(self) -> Runtime:
         """The container runtime; made on first use."""
-        found: Runtime | None = self._shared.get("runtime")
-        if found is None:
-            from fakekube.nodes.container_runtime import container_runtime
+        with self._lock:
+            if self._node_state.made_runtime is None:
+                from fakekube.nodes.container_runtime import container_runtime
 
-            client = self.client(user_agent("kubelet", self._settings.version))
-            made = container_runtime(self.machinery.backend, client, self._shared, self.manager)
-            found = self._shared.setdefault("runtime", made)
-        return found
+                client = self.client(user_agent("kubelet", self._settings.version))
+                made = container_runtime(self.machinery.backend, client, self._node_state, self.manager)
+                self._node_state.made_runtime = made
+            return self._node_state.made_runtime
 
     @property
     def pace(self) -> float:
         """See `Cluster.pace`."""
-        seconds: float = self._shared.get("pace", 0.0)
-        return seconds
+        return self.machinery.backend.services.pace
 
     @pace.setter
     def pace(self, seconds: float) -> None:
-        self._shared["pace"] = seconds
         self.machinery.backend.services.pace = seconds
 
     @property
     def network_policies(self) -> bool:
         """See `Cluster.network_policies`."""
-        return bool(self._shared.get("network_policies"))
+        return self._node_state.network_policies
 
     @network_policies.setter
     def network_policies(self, enforced: bool) -> None:
-        self._shared["network_policies"] = enforced
+        self._node_state.network_policies = enforced
 
     @property
     def images(self) -> Images:
         """The images of containers; made on first use."""
-        if "images" not in self._shared:
-            from fakekube.nodes.images.image import Images
-            from fakekube.nodes.rules import RULES
+        with self._lock:
+            if self._node_state.images is None:
+                from fakekube.nodes.images.image import Images
+                from fakekube.nodes.rules import RULES
 
-            made = Images(lambda: self.manager.enqueue("kubelet", RULES))
-            self._shared.setdefault("images", made)
-            if "runtime" in self._shared:
-                self._shared["runtime"].images = self._shared["images"]
-        found: Images = self._shared["images"]
-        return found
+                self._node_state.images = Images(lambda: self.manager.enqueue("kubelet", RULES))
+                if self._node_state.made_runtime is not None:
+                    self._node_state.made_runtime.images = self._node_state.images
+            return self._node_state.images
 
     def _pod_inside(self, namespace: str, name: str) -> PodInside:
         """Returns the inside of a pod. Raises LookupError if there is no such pod."""
@@ -292,7 +286,7 @@ class Components:
             None if idle is None else idle.revision,
             _authority,
             DELETION_GRACE.get(self._profile, 0.0),
-            self._shared,
+            self._node_state,
         )
         return Manager(client_for, backend.clock, backend.store, self._controllers, context, idle=idle)
 

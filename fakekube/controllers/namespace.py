@@ -80,7 +80,7 @@ class NamespaceController(Reconciler):
         if self.context.deletion_grace:
             self.requeue_after(key, self.context.deletion_grace)
             return ()
-        pace = 0.0 if self.clock.held else self.context.shared.get("pace", 0.0)
+        pace = 0.0 if self.clock.held else self.context.services.pace
         if pace:
             self.requeue_within_settle(key, pace * GRACE_IN_PACES)
             return ()

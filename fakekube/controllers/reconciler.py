@@ -8,9 +8,9 @@ Specified by: controller-runtime's reconcile.Reconciler for the shape; pkg/contr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from fakekube.apimachinery.data import DEFAULT
 from fakekube.base.objects import StoredObject
@@ -55,8 +55,8 @@ class Context:
     """Seconds for which the namespace controller and the garbage collector wait, so that a test suite which was written
     for a server without controllers can delete contents, finalizers and dependents itself. If this is not 0, dependents of
     owners that never existed are kept, because such suites invent owner references."""
-    shared: Mapping[str, Any] = field(default_factory=dict)
-    """Objects that a test gives to controllers, by name: `pods` has the rules of `cluster.pods`."""
+    shared: object = None
+    """What the controllers of the nodes share (`nodes.node_state.NodeState`); no other controller looks into it."""
     scheduled: set[str] = field(default_factory=set)
     """The uids of pods that the scheduler has bound and their kubelet has not seen: they fit their nodes."""
 

@@ -17,18 +17,15 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.base.objects import Object
-from fakekube.nodes.container_runtime import EXITS, Exit
-from fakekube.nodes.images.image import DEFAULT
+from fakekube.nodes.node_state import state_of
 from fakekube.nodes.pod_status import is_meant_to_end, is_of_job, status_of
 
 if TYPE_CHECKING:
-    from fakekube.nodes.images.image import Images
+    from fakekube.nodes.container_runtime import Exit
     from fakekube.nodes.pod_state import Container
     from fakekube.nodes.pod_status import StatusManager
     from fakekube.nodes.pod_workers import Obstacles
-    from fakekube.nodes.rules import Pods
     from fakekube.nodes.runtime.container import Container as ContainerRun
-    from fakekube.nodes.runtime.runtime import Runtime
 
 
 _HOOK_FAILED: Final = 137
@@ -46,7 +43,7 @@ class Commands:
     """
 
     def __init__(self, kubelet: StatusManager) -> None:
-        self._kubelet = kubelet
+        self._kubelet, self._state = kubelet, state_of(kubelet.context)
         self._started: dict[str, dict[str, int]] = {}
         """The uid of a pod → container → its last run whose command was started."""
         self._stopped: set[str] = set()
@@ -60,9 +57,8 @@ class Commands:
 
     def _containers_with_command(self, pod: Object) -> Iterator[tuple[str, Object]]:
         """Returns the containers that terminate with their command, each with its field of the spec."""
-        shared = self._kubelet.context.shared
-        rules: Pods | None = shared.get("pods")
-        images: Images = shared.get("images", DEFAULT)
+        state = self._state
+        rules, images = state.rules, state.known_images()
         for field in _FIELDS:
             for spec in pod["spec"].get(field) or ():
                 follows = rules.behaviour_of(pod, spec).follows_command if rules is not None else None
@@ -77,14 +73,13 @@ class Commands:
 
         namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
         cluster = self._kubelet.context.services
-        images: Images = self._kubelet.context.shared.get("images", DEFAULT)
+        images = self._state.known_images()
 
         def current() -> Object:
             return self._kubelet.cache.get("pods", namespace, name) or pod
 
         def read_file(volume: str, path: str) -> bytes:
-            runtime: Runtime = self._kubelet.context.shared["runtime of"]()
-            return runtime.sandbox(current()).volumes.read_file(volume, path)
+            return self._state.runtime().sandbox(current()).volumes.read_file(volume, path)
 
         def of_container(spec: Mapping[str, Any]) -> str:
             found, image = current(), images.find(spec.get("image") or "")
@@ -113,7 +108,7 @@ class Commands:
 
     def is_obstructed(self, pod: Object) -> bool:
         """Reports whether something keeps a container of a known image from starting, although its command is not known."""
-        images: Images = self._kubelet.context.shared.get("images", DEFAULT)
+        images = self._state.known_images()
         spec = pod["spec"]
         if self._certificate_error(pod):
             return True
@@ -133,8 +128,7 @@ class Commands:
         from fakekube.nodes.admission import describe_failed_setup
         from fakekube.nodes.runtime.volumes import host_path_error, local_path_error
 
-        runtime: Runtime = self._kubelet.context.shared["runtime of"]()
-        files = runtime.node_files(pod["spec"]["nodeName"])
+        files = self._state.runtime().node_files(pod["spec"]["nodeName"])
         problems = ((one["name"], host_path_error(files, one["hostPath"])) for one in typed)
         failed = (describe_failed_setup(name, problem) for name, problem in problems if problem)
         cluster, namespace = self._kubelet.context.services, pod["metadata"]["namespace"]
@@ -143,7 +137,7 @@ class Commands:
 
     def _certificate_error(self, pod: Object) -> str:
         """Returns why a volume with certificates of the pod cannot be mounted; "" if all can."""
-        credentials = self._kubelet.context.shared.get("credentials")
+        credentials = self._state.credentials
         if not credentials:
             return ""
         from fakekube.nodes.admission import describe_failed_setup
@@ -157,8 +151,7 @@ class Commands:
 
     def container(self, pod: Object, name: str) -> ContainerRun:
         """Returns the current run of a container."""
-        runtime: Runtime = self._kubelet.context.shared["runtime of"]()
-        return runtime.container(pod, name)
+        return self._state.runtime().container(pod, name)
 
     # --- Start --------------------------------------------------------------------------------------------------------
 
@@ -183,8 +176,7 @@ class Commands:
         Returns:
             the exits of the programs that have ended at once.
         """
-        shared = self._kubelet.context.shared
-        runtime: Runtime = shared["runtime of"]()
+        runtime = self._state.runtime()
         uid = pod["metadata"]["uid"]
         started = [one for one in containers if not (one.spec.get("lifecycle") or {}).get("postStart")]
         if started:
@@ -193,16 +185,14 @@ class Commands:
         for one in started:
             self._started.setdefault(uid, {})[one.name] = one.attempt
             runtime.container(pod, one.name).main.start_now(one.started_at)
-        exits: Sequence[Exit] = shared.get(EXITS, {}).pop(uid, ())
-        return exits
+        return self._state.take_exits(uid)
 
     def status_written(self, pod: Object) -> None:
         """Called when the status of a pod was written after `start_before_status`."""
         uid = pod["metadata"]["uid"]
         if uid in self._unwritten:
             self._unwritten.discard(uid)
-            runtime: Runtime = self._kubelet.context.shared["runtime of"]()
-            runtime.sandbox(pod).expect_status(None)
+            self._state.runtime().sandbox(pod).expect_status(None)
 
     def is_started(self, pod: Object, name: str, attempt: int) -> bool:
         """Reports whether the command of a run of a container was started, and the status of the pod shows that run."""

@@ -9,25 +9,21 @@ Specified by: pkg/kubelet/kuberuntime/kuberuntime_container.go (getTerminationMe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fakekube.controllers.reconciler import Key
 from fakekube.nodes.plans import Run
-from fakekube.nodes.pod_status import TERMINATIONS, is_of_job
+from fakekube.nodes.pod_status import is_of_job
 from fakekube.nodes.runtime.behaviour import NOTHING, Behaviour
 
 if TYPE_CHECKING:
     from fakekube.apiserver.registry.scope import Backend
     from fakekube.controllers import Manager
     from fakekube.controllers.client import Client
-    from fakekube.nodes.rules import Pods
+    from fakekube.nodes.node_state import NodeState
     from fakekube.nodes.runtime.container import Container
     from fakekube.nodes.runtime.runtime import Runtime
-
-
-#: The key of exits in `Context.shared`: uid of a pod → its exits.
-EXITS: Final = "exits"
 
 
 class Exit(NamedTuple):
@@ -41,36 +37,35 @@ class Exit(NamedTuple):
     """The time of the exit, in seconds of the clock's `monotonic`."""
 
 
-def container_runtime(backend: Backend, client: Client, shared: MutableMapping[str, Any], manager: Manager) -> Runtime:
+def container_runtime(backend: Backend, client: Client, state: NodeState, manager: Manager) -> Runtime:
     """Returns the container runtime of a cluster.
 
     Args:
         backend: the backend of the cluster.
         client: a client of the cluster.
-        shared: `Context.shared`: `pods` has the rules of tests; exits are added to `exits`.
+        state: what its kubelets read and test authors set; exits are added to it.
         manager: the controllers of the cluster.
     """
     from fakekube.nodes.runtime.runtime import Runtime  # a fifth of what a process would import for its first cluster
 
     def behaviour(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Behaviour:
-        rules: Pods | None = shared.get("pods")
+        rules = state.rules
         return NOTHING if rules is None else rules.behaviour_of(pod, container)
 
     def on_exit(pod: Mapping[str, Any], container: Container, code: int | None) -> None:
         if code is None and not _completes(pod, container.name):
             return
         metadata = pod["metadata"]
-        exits: dict[str, list[Exit]] = shared.setdefault(EXITS, {})
         run = Run(0.0) if code is None else Run(0.0, code, container.main.reason, _termination_message(container, code))
         exit_ = Exit(container.name, container.run.attempt, run, container.main.scheduler.time)
-        exits.setdefault(metadata["uid"], []).append(exit_)
+        state.add_exit(metadata["uid"], exit_)
         manager.enqueue("kubelet", Key(metadata["namespace"], metadata["name"]), start=True)
 
     def enforces_policies() -> bool:
-        return bool(shared.get("network_policies"))
+        return state.network_policies
 
     def credential(uid: str, volume: str, index: int) -> tuple[bytes, bytes]:
-        found = shared.get("credentials", {}).get((uid, volume, index))
+        found = state.credentials.get((uid, volume, index))
         return (b"", b"") if found is None else (found.key, found.chain)
 
     return Runtime(
@@ -78,10 +73,10 @@ def container_runtime(backend: Backend, client: Client, shared: MutableMapping[s
         client,
         behaviour,
         on_exit,
-        shared.get("images"),
+        state.images,
         enforces_policies=enforces_policies,
         credential=credential,
-        terminations=lambda: dict(shared.get(TERMINATIONS, {})),
+        terminations=lambda: dict(state.terminations),
     )
 
 

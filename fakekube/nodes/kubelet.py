@@ -13,7 +13,7 @@ kwok's stages node-fast, node-heartbeat-with-lease and pod-fast.
 from __future__ import annotations
 
 import time
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from fakekube.apis.validation.objectmeta import find_condition
@@ -29,20 +29,20 @@ from fakekube.nodes.addresses import Addresses, AddressesExhausted
 from fakekube.nodes.allocation import CONDITIONS, replacing
 from fakekube.nodes.container_events import record_container_events, starting_events, stopping_event
 from fakekube.nodes.container_lifecycle import Commands
-from fakekube.nodes.container_runtime import EXITS, Exit
-from fakekube.nodes.images.image import DEFAULT, Image, Images
+from fakekube.nodes.container_runtime import Exit
+from fakekube.nodes.images.image import Image
+from fakekube.nodes.node_state import state_of
 from fakekube.nodes.plans import PlanError, PodPlan, plan_from_annotations
 from fakekube.nodes.pod_resources import POD_LEVEL_RESIZE, resources_in_status
 from fakekube.nodes.pod_status import StatusManager, completed_status, is_of_job, observed_status, ready_status, stopped_status
 from fakekube.nodes.pod_workers import PodWorkers
 from fakekube.nodes.prober import Probes
-from fakekube.nodes.rules import RULES, Pods
+from fakekube.nodes.rules import RULES
 from fakekube.nodes.running_pods import RunningPods, has_other_images
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.features import Emulation
     from fakekube.nodes.pod_certificates import PodCertificates
-    from fakekube.nodes.runtime.runtime import Runtime
 
 #: The default capacity of a node.
 CAPACITY: Final = {"cpu": "16", "ephemeral-storage": "100Gi", "memory": "64Gi", "pods": "110"}
@@ -170,7 +170,8 @@ class Kubelet(StatusManager):
     watches: ClassVar[tuple[str, ...]] = ("nodes", "pods")
 
     def on_start(self) -> None:
-        self._addresses = Addresses(seeded=bool(self.context.shared.get("seeded")))
+        self._state = state_of(self.context)
+        self._addresses = Addresses(seeded=self._state.seeded)
         self._on_node: dict[str, set[Key]] = {}
         """Node → the pods that are bound to it."""
         self._intervals: dict[str, tuple[float, float]] = {}
@@ -192,7 +193,6 @@ class Kubelet(StatusManager):
         self._probes = Probes(self, self._commands, self._workers)
         self._certificates: PodCertificates | None = None
         self._running = RunningPods(self, self._workers, self._on_node)
-        self._staged: Container[str] = self.context.shared.get("staged", ())
         for node in self.cache.list("nodes"):
             self._hold_node_addresses(node)
             self.enqueue(Key("", node["metadata"]["name"]))
@@ -256,7 +256,7 @@ class Kubelet(StatusManager):
             self._due.pop((uid, is_deleted), None)
         self._commands.forget(uid)
         self._probes.forget(uid)
-        self.context.shared.get(EXITS, {}).pop(uid, None)
+        self._state.take_exits(uid)
 
     def _hold_node_addresses(self, node: StoredObject) -> None:
         for one in (node.get("status") or {}).get("addresses") or ():
@@ -277,7 +277,7 @@ class Kubelet(StatusManager):
 
     def _reconcile_node(self, node: Object) -> None:
         name = node["metadata"]["name"]
-        if "nodes" in self._staged:
+        if "nodes" in self._state.staged:
             pass
         elif not is_ready(node):
             known = _internal_ip(node)
@@ -304,8 +304,7 @@ class Kubelet(StatusManager):
         """
         real = time.monotonic()
         interval, last = self._intervals.get(name, (RENEW_EVERY, 0.0))
-        seeded = bool(self.context.shared.get("seeded"))  # then real time decides nothing
-        in_one_advance = self.clock.held and (seeded or real - last < ONE_ADVANCE)
+        in_one_advance = self.clock.held and (self._state.seeded or real - last < ONE_ADVANCE)
         interval = min(interval * 2, MAX_RENEW_EVERY) if in_one_advance else RENEW_EVERY
         self._intervals[name] = (interval, real)
         return interval
@@ -346,7 +345,7 @@ class Kubelet(StatusManager):
     def _reconcile_pod(self, key: Key) -> None:
         pod = self.cache.get("pods", key.namespace, key.name)
         node = self.cache.get("nodes", "", pod["spec"].get("nodeName") or "") if pod is not None else None
-        if pod is None or node is None or not has_kubelet(node) or "pods" in self._staged:
+        if pod is None or node is None or not has_kubelet(node) or "pods" in self._state.staged:
             return
         if self._is_early(key, pod):
             return
@@ -359,7 +358,7 @@ class Kubelet(StatusManager):
         if has_certificates(pod) and "deletionTimestamp" not in pod["metadata"]:
             self._sync_certificates(key, pod, node)
         plan = self._plan_of(pod)
-        exits: Sequence[Exit] = self.context.shared.get(EXITS, {}).pop(pod["metadata"]["uid"], ())
+        exits = self._state.take_exits(pod["metadata"]["uid"])
         if "deletionTimestamp" in pod["metadata"]:
             if any((took := self._commands.stop(pod)).values()):
                 self._workers.delay_stop(pod, took)
@@ -442,7 +441,7 @@ class Kubelet(StatusManager):
         from fakekube.nodes.admission import find_excess
 
         uid = pod["metadata"]["uid"]
-        runtime: Runtime | None = self.context.shared.get("runtime")
+        runtime = self._state.made_runtime
         sandbox = None if runtime is None else runtime.find_sandbox(uid)
         message = "" if sandbox is None else find_excess(pod, sandbox)
         if not message:
@@ -461,12 +460,12 @@ class Kubelet(StatusManager):
         except PlanError as error:
             self.recorder.event(pod, "Warning", "InvalidAnnotation", str(error), host=pod["spec"].get("nodeName", ""))
             plan = None
-        rules: Pods | None = self.context.shared.get("pods")
+        rules = self._state.rules
         if plan is None and rules is not None:
             plan = rules.plan_for(pod)
         if plan is None:
-            images: Images = self.context.shared.get("images", DEFAULT)
-            plan = images.plan_without(pod) or (PodPlan() if self._commands.containers_with_command(pod) else None)
+            plan = self._state.known_images().plan_without(pod)
+            plan = plan or (PodPlan() if self._commands.containers_with_command(pod) else None)
             if plan is None and not (pod.get("status") or {}).get("startTime") and self._commands.is_obstructed(pod):
                 plan = PodPlan()
         return plan
@@ -485,12 +484,12 @@ class Kubelet(StatusManager):
     @property
     def _pace(self) -> float:
         """The seconds that a step takes by the cluster's pace; none while the clock is held."""
-        return 0.0 if self.clock.held else float(self.context.shared.get("pace", 0.0))
+        return 0.0 if self.clock.held else self.context.services.pace
 
     @property
     def _has_pace(self) -> bool:
         """Whether pods take time to start, as in `serve`, where people look at their events; in tests events would take time."""
-        return bool(self.context.shared.get("pace"))
+        return bool(self.context.services.pace)
 
     def _run_with_plan(self, key: Key, pod: Object, node: Object, plan: PodPlan | None, exits: Sequence[Exit]) -> None:
         uid = pod["metadata"]["uid"]
@@ -557,8 +556,7 @@ class Kubelet(StatusManager):
 
     def _image_of(self, name: str) -> Image | None:
         """Returns the known image of a name; None if there is none."""
-        images: Images = self.context.shared.get("images", DEFAULT)
-        return images.find(name)
+        return self._state.known_images().find(name)
 
     def _delete_pod(self, pod: Object) -> None:
         """Deletes a pod whose containers have stopped, unless only finalizers keep it."""

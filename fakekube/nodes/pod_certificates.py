@@ -12,7 +12,7 @@ Specified by: pkg/kubelet/podcertificate/podcertificatemanager.go (IssuingManage
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -27,10 +27,9 @@ from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.certificates import POD_REQUESTS
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time
+from fakekube.nodes.node_state import state_of
 from fakekube.nodes.pod_status import StatusManager
 
-#: The key of credentials in `Context.shared`: (uid of the pod, volume, index of the source) → `Credential`.
-CREDENTIALS: Final = "credentials"
 NOT_ISSUED: Final = "credential bundle is not issued yet"
 #: The first minor whose requests are PKCS#10 requests; before they have a key and a proof.
 _STUBS_SINCE: Final = 36
@@ -88,7 +87,7 @@ class PodCertificates:
     def __init__(self, kubelet: StatusManager) -> None:
         self._kubelet = kubelet
         kubelet.also_watch(POD_REQUESTS)
-        self._store: MutableMapping[tuple[str, str, int], Credential] = kubelet.context.shared.setdefault(CREDENTIALS, {})  # type: ignore[attr-defined]
+        self._store = state_of(kubelet.context).credentials
 
     def forget(self, uid: str) -> None:
         """Removes the credentials of a deleted pod."""

@@ -17,6 +17,7 @@ from fakekube.apimachinery.patch import STRATEGIC_MERGE_PATCH
 from fakekube.apis.core.pods.visitor import CONTAINER_STATUSES
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Reconciler
+from fakekube.nodes.node_state import state_of
 from fakekube.nodes.pod_state import KILLED, Container, Kind, PodState, State, Termination
 
 if TYPE_CHECKING:
@@ -379,8 +380,6 @@ def _ready_condition(pod: StoredObject, containers_ready: _Content, conditions: 
     return (False, "ReadinessGatesNotReady", ", ".join(problems)) if problems else (True, "", "")
 
 
-#: The key of `Context.shared` for the numbers of terminations, by node, type of the container, exit code and reason.
-TERMINATIONS: Final = "terminations"
 #: Field of the status → the type of its containers in metrics.
 _TYPES: Final = {
     "containerStatuses": "container",
@@ -432,6 +431,6 @@ class StatusManager(Reconciler):
                     continue
                 known = status_of(pod, one["name"])
                 if known is None or "terminated" not in (known.get("state") or {}):
-                    numbers: dict[tuple[str, str, int, str], int] = self.context.shared[TERMINATIONS]
+                    numbers = state_of(self.context).terminations
                     kind = (pod["spec"].get("nodeName", ""), type_, ended.get("exitCode", 0), ended.get("reason", ""))
                     numbers[kind] = numbers.get(kind, 0) + 1

@@ -12,7 +12,7 @@ Specified by: sigs.k8s.io/kwok/pkg/kwok/controllers/{stage_controller,pod_contro
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -27,6 +27,7 @@ from fakekube.controllers.node_lifecycle import has_kubelet
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.nodes.addresses import Addresses
 from fakekube.nodes.kubelet import HEALTHY
+from fakekube.nodes.node_state import state_of
 from fakekube.nodes.stages import StageError
 from fakekube.nodes.stages.go_templates import Function
 from fakekube.nodes.stages.stage import Action, Stage, match_stage, new_stage
@@ -90,9 +91,9 @@ class StageController(Reconciler):
 
     def _reload_stages(self) -> None:
         found: dict[str, list[Stage]] = {}
-        shared: Mapping[str, Stage] = self.context.shared.get("stages") or {}
+        state = state_of(self.context)
         self._unserved = []
-        for stage in (*shared.values(), *self._from_stage_objects()):
+        for stage in (*state.stages.values(), *self._from_stage_objects()):
             name = self._find_resource(stage)
             if name is None:
                 self._unserved.append(stage)
@@ -100,9 +101,8 @@ class StageController(Reconciler):
                 found.setdefault(name, []).append(stage)
         self._stages = found
         self._waiting.clear()
-        staged: set[str] = self.context.shared.get("staged", set())
-        staged.clear()
-        staged.update(found)
+        state.staged.clear()
+        state.staged.update(found)
         for name in found:
             self.also_watch(name)
             for obj in self.cache.list(name):
