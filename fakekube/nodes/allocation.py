@@ -25,7 +25,7 @@ from fakekube.apis.well_known import TERMINAL_POD_PHASES
 from fakekube.base.golang.strings import aggregate_errors
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key
-from fakekube.nodes.container_runtime import Exit
+from fakekube.nodes.node_state import Exit, state_of
 from fakekube.nodes.plans import Run
 from fakekube.nodes.pod_resources import POD_LEVEL_RESIZE, cgroup_resources, effective_limits, resources_in_status
 from fakekube.nodes.pod_state import KILLED
@@ -33,8 +33,7 @@ from fakekube.nodes.pod_status import resources_of
 from fakekube.nodes.pod_workers import PodWorkers
 
 if TYPE_CHECKING:
-    from fakekube.nodes.pod_status import StatusManager
-    from fakekube.nodes.runtime.runtime import Runtime
+    from fakekube.nodes.status_manager import StatusManager
 
 PENDING: Final = "PodResizePending"
 IN_PROGRESS: Final = "PodResizeInProgress"
@@ -301,7 +300,7 @@ class AllocationManager:
         """Returns the bytes that the running containers of a pod use, by name."""
         from fakekube.nodes.runtime.resources import container_usage, running_containers
 
-        runtime: Runtime = self._kubelet.context.shared["runtime of"]()
+        runtime = state_of(self._kubelet.context).runtime()
         return {one["name"]: container_usage(runtime, pod, one)["memory"] for one in running_containers(pod)}
 
     # --- Status -------------------------------------------------------------------------------------------------------

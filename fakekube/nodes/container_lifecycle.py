@@ -21,11 +21,11 @@ from fakekube.nodes.node_state import state_of
 from fakekube.nodes.pod_status import is_meant_to_end, is_of_job, status_of
 
 if TYPE_CHECKING:
-    from fakekube.nodes.container_runtime import Exit
+    from fakekube.nodes.node_state import Exit
     from fakekube.nodes.pod_state import Container
-    from fakekube.nodes.pod_status import StatusManager
     from fakekube.nodes.pod_workers import Obstacles
     from fakekube.nodes.runtime.container import Container as ContainerRun
+    from fakekube.nodes.status_manager import StatusManager
 
 
 _HOOK_FAILED: Final = 137

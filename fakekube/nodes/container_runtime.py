@@ -10,9 +10,10 @@ Specified by: pkg/kubelet/kuberuntime/kuberuntime_container.go (getTerminationMe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.controllers.reconciler import Key
+from fakekube.nodes.node_state import Exit
 from fakekube.nodes.plans import Run
 from fakekube.nodes.pod_status import is_of_job
 from fakekube.nodes.runtime.behaviour import NOTHING, Behaviour
@@ -24,17 +25,6 @@ if TYPE_CHECKING:
     from fakekube.nodes.node_state import NodeState
     from fakekube.nodes.runtime.container import Container
     from fakekube.nodes.runtime.runtime import Runtime
-
-
-class Exit(NamedTuple):
-    """The main program of a container has exited."""
-
-    container: str
-    attempt: int
-    run: Run
-    """The exit code, the reason, and the termination message."""
-    time: float
-    """The time of the exit, in seconds of the clock's `monotonic`."""
 
 
 def container_runtime(backend: Backend, client: Client, state: NodeState, manager: Manager) -> Runtime:

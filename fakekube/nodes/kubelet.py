@@ -29,16 +29,16 @@ from fakekube.nodes.addresses import Addresses, AddressesExhausted
 from fakekube.nodes.allocation import CONDITIONS, replacing
 from fakekube.nodes.container_events import record_container_events, starting_events, stopping_event
 from fakekube.nodes.container_lifecycle import Commands
-from fakekube.nodes.container_runtime import Exit
 from fakekube.nodes.images.image import Image
-from fakekube.nodes.node_state import state_of
+from fakekube.nodes.node_state import Exit, state_of
 from fakekube.nodes.plans import PlanError, PodPlan, plan_from_annotations
 from fakekube.nodes.pod_resources import POD_LEVEL_RESIZE, resources_in_status
-from fakekube.nodes.pod_status import StatusManager, completed_status, is_of_job, observed_status, ready_status, stopped_status
+from fakekube.nodes.pod_status import completed_status, is_of_job, observed_status, ready_status, stopped_status
 from fakekube.nodes.pod_workers import PodWorkers
 from fakekube.nodes.prober import Probes
 from fakekube.nodes.rules import RULES
 from fakekube.nodes.running_pods import RunningPods, has_other_images
+from fakekube.nodes.status_manager import StatusManager
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.features import Emulation

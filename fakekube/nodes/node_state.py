@@ -9,17 +9,36 @@ Invariant: an exit is given to the kubelet once, however many threads add and ta
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from fakekube.controllers.reconciler import Context
-    from fakekube.nodes.container_runtime import Exit
     from fakekube.nodes.images.image import Images
-    from fakekube.nodes.pod_certificates import Credential
+    from fakekube.nodes.plans import Run
     from fakekube.nodes.rules import Pods
     from fakekube.nodes.runtime.runtime import Runtime
     from fakekube.nodes.stages.stage import Stage
+
+    class Credential(Protocol):
+        """What volumes have of a certificate: key and chain, or the problem if there is none yet."""
+
+        key: bytes
+        chain: bytes
+        problem: str
+
+
+class Exit(NamedTuple):
+    """The main program of a container has exited."""
+
+    container: str
+    attempt: int
+    run: Run
+    """The exit code, the reason, and the termination message."""
+    time: float
+    """The time of the exit, in seconds of the clock's `monotonic`."""
 
 
 class NodeState:
@@ -60,8 +79,8 @@ class NodeState:
         """kwok's stages by name, those of Stage objects aside."""
         self.staged: set[str] = set()
         """The resources that stages play: kubelets leave them alone."""
-        self.credentials: dict[tuple[str, str, int], Credential] = {}
-        """By the uid of the pod, the volume, and the index of the source."""
+        self.credentials: Mapping[tuple[str, str, int], Credential] = {}
+        """Those of `PodCertificates`, by the uid of the pod, the volume, and the index of the source."""
         self.terminations: dict[tuple[str, str, int, str], int] = {}
         """The numbers of terminations, by node, type of the container, exit code and reason."""
         self._exits: dict[str, list[Exit]] = {}

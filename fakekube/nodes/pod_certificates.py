@@ -28,7 +28,7 @@ from fakekube.controllers.certificates import POD_REQUESTS
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.nodes.node_state import state_of
-from fakekube.nodes.pod_status import StatusManager
+from fakekube.nodes.status_manager import StatusManager
 
 NOT_ISSUED: Final = "credential bundle is not issued yet"
 #: The first minor whose requests are PKCS#10 requests; before they have a key and a proof.
@@ -87,7 +87,9 @@ class PodCertificates:
     def __init__(self, kubelet: StatusManager) -> None:
         self._kubelet = kubelet
         kubelet.also_watch(POD_REQUESTS)
-        self._store = state_of(kubelet.context).credentials
+        self._store: dict[tuple[str, str, int], Credential] = {}
+        """By the uid of the pod, the volume, and the index of the source."""
+        state_of(kubelet.context).credentials = self._store
 
     def forget(self, uid: str) -> None:
         """Removes the credentials of a deleted pod."""

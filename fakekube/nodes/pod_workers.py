@@ -19,7 +19,7 @@ from fakekube.base.golang.timestamps import print_time
 from fakekube.base.objects import Object
 from fakekube.controllers.recorder import Recorder
 from fakekube.nodes.container_events import record_container_events
-from fakekube.nodes.container_runtime import Exit
+from fakekube.nodes.node_state import Exit
 from fakekube.nodes.plans import PodPlan
 from fakekube.nodes.pod_state import Container, PodState, State, containers_by_name
 from fakekube.nodes.pod_status import is_of_job, planned_status

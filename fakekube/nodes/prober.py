@@ -20,8 +20,8 @@ from fakekube.nodes.pod_state import PROBES
 if TYPE_CHECKING:
     from fakekube.nodes.container_lifecycle import Commands
     from fakekube.nodes.pod_state import Container
-    from fakekube.nodes.pod_status import StatusManager
     from fakekube.nodes.pod_workers import Addresses, PodWorkers
+    from fakekube.nodes.status_manager import StatusManager
 
 
 @dataclass(slots=True)

@@ -15,12 +15,12 @@ from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key
 from fakekube.nodes.allocation import AllocationManager
 from fakekube.nodes.container_events import record_container_events, starting_events
-from fakekube.nodes.container_runtime import Exit
+from fakekube.nodes.node_state import Exit
 from fakekube.nodes.pod_status import container_id, image_id
 from fakekube.nodes.pod_workers import PodWorkers
 
 if TYPE_CHECKING:
-    from fakekube.nodes.pod_status import StatusManager
+    from fakekube.nodes.status_manager import StatusManager
 
 
 class EphemeralChange(NamedTuple):

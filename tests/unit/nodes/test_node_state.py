@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.nodes.container_runtime import Exit
-from fakekube.nodes.node_state import NodeState
+from fakekube.nodes.node_state import Exit, NodeState
 from fakekube.nodes.plans import Run
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fakekube.base.clock import Clock
-from fakekube.nodes.container_runtime import Exit
+from fakekube.nodes.node_state import Exit
 from fakekube.nodes.plans import PodPlan, Run
 from fakekube.nodes.pod_state import Container
 from fakekube.nodes.pod_workers import PodWorkers
