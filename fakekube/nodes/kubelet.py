@@ -357,8 +357,17 @@ class Kubelet(StatusManager):
             self.context.scheduled.discard(pod["metadata"]["uid"])
         if has_certificates(pod) and "deletionTimestamp" not in pod["metadata"]:
             self._sync_certificates(key, pod, node)
-        plan = self._plan_of(pod)
         exits = self._state.take_exits(pod["metadata"]["uid"])
+        try:
+            self._sync_pod(key, pod, node, exits)
+        except Exception:  # a status may not have been written
+            for one in exits:
+                self._state.add_exit(pod["metadata"]["uid"], one)
+            raise
+
+    def _sync_pod(self, key: Key, pod: Object, node: Object, exits: Sequence[Exit]) -> None:
+        """Does what is due for a pod that its node has admitted (syncPod, syncTerminatingPod)."""
+        status, plan = pod.get("status") or {}, self._plan_of(pod)
         if "deletionTimestamp" in pod["metadata"]:
             if any((took := self._commands.stop(pod)).values()):
                 self._workers.delay_stop(pod, took)

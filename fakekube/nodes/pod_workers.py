@@ -45,6 +45,8 @@ class _Worker:
     """The resourceVersion of the pod when what could not be started was tried last."""
     looks_at: float | None = None
     """When the kubelet looks at the programs that it has started, and writes the status; None if it is written."""
+    is_written: bool = True
+    """The API server has the status of the present state; if it has refused it, the next sync writes it again."""
 
 
 class PodWorkers:
@@ -105,6 +107,8 @@ class PodWorkers:
         elif plan is not None and plan != worker.plan:
             worker.plan = plan
             worker.state.replan(plan)
+            pod = self._write_state(pod, worker, addresses, now)
+        elif not worker.is_written:
             pod = self._write_state(pod, worker, addresses, now)
         state = worker.state
         if worker.seen != pod["metadata"].get("resourceVersion"):
@@ -223,7 +227,10 @@ class PodWorkers:
         worker.looks_at = None
         self._record_events(pod, worker.state)
         status = planned_status(pod, worker.state, addresses, self._timestamps(), now)
-        return self._write(pod, status)
+        worker.is_written = False
+        written = self._write(pod, status)
+        worker.is_written = True
+        return written
 
     def _record_events(self, pod: Object, state: PodState) -> None:
         record_container_events(self._recorder, pod, state.events)

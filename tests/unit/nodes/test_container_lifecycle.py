@@ -246,3 +246,23 @@ def test_the_log_is_the_termination_message_after_an_error(cluster: Cluster, scr
 def test_a_long_termination_message_is_cut_to_its_end(cluster: Cluster) -> None:
     script = "{ head -c 2000 /dev/zero | tr '\\0' x; head -c 4000 /dev/zero | tr '\\0' y; } > /dev/termination-log"
     assert message_of(cluster, container(script)) == "x" * 96 + "y" * 4000
+
+
+@pytest.mark.parametrize("refusals", [1, 4])
+def test_an_exit_is_shown_although_the_status_could_not_be_written_at_once(cluster: Cluster, refusals: int) -> None:
+    cluster.create(pod("p", container("sleep 3; exit 7"), restartPolicy="Never"))
+    cluster.settle()
+    cluster.faults.on("patch", "pods/status", agent="kubelet", own=True).status(500, times=refusals)
+    cluster.clock.advance(minutes=1)
+    cluster.settle()
+    assert status_of(cluster, "p")["phase"] == "Failed"
+    assert cluster.faults.unfired() == []
+
+
+def test_a_pod_starts_although_its_first_statuses_could_not_be_written(cluster: Cluster) -> None:
+    cluster.faults.on("patch", "pods/status", agent="kubelet", own=True).status(500, times=4)
+    cluster.create(pod("p", container("sleep 3; exit 7"), restartPolicy="Never"))
+    cluster.clock.advance(minutes=1)
+    cluster.settle()
+    assert status_of(cluster, "p")["phase"] == "Failed"
+    assert cluster.faults.unfired() == []
