@@ -395,9 +395,16 @@ class Container:
             return missing.code
 
     def stop(self) -> None:
-        """Ends the programs, without a trace in the log or the API; called when the cluster stops."""
-        for task in list(self._own_processes.tasks.values()):
+        """Ends the programs, without a trace in the log or the API; called when the cluster stops.
+
+        Those that wait are woken: else the garbage collector would end them, each of which wakes the next one, in any thread and
+        with any lock held.
+        """
+        tasks = list(self._own_processes.tasks.values())
+        for task in tasks:
             task.scheduler.stopped = True
+        for task in tasks:
+            task.wake()
 
     def end(self, run: Run) -> None:
         """Ends the run: kills its programs and closes its log."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
@@ -12,7 +12,7 @@ from fakekube.net.streaming.kubelet_api import KubeletError
 from fakekube.nodes import rules
 from fakekube.nodes.rules import PodInside, Result
 from fakekube.nodes.runtime.program import Program
-from fakekube.nodes.runtime.scheduling import checkpoint
+from fakekube.nodes.runtime.scheduling import checkpoint, sleep
 
 
 @pytest.fixture
@@ -208,20 +208,30 @@ def test_the_first_process_only_gets_signals_that_it_handles(script: str, code: 
     assert ended(script, []) == (code, written)
 
 
-def test_programs_end_with_their_cluster() -> None:
+async def _never_waits() -> None:
+    while True:
+        await checkpoint()
+
+
+async def _waits() -> None:
+    await sleep(1000)
+
+
+@pytest.mark.parametrize("run", [_never_waits, _waits])
+def test_programs_end_with_their_cluster(run: Callable[[], Awaitable[None]]) -> None:
     started, stopped = threading.Event(), threading.Event()
 
-    async def never_waits(program: Program) -> int:
+    async def program(_: Program) -> int:
         started.set()
         try:
-            while True:
-                await checkpoint()
+            await run()
         finally:
             stopped.set()
+        return 0
 
     with Cluster() as cluster:
-        cluster.images["example.com/busy"] = Image(programs={"busy": never_waits})
-        spec = {"containers": [{"name": "main", "image": "example.com/busy", "command": ["busy"]}]}
+        cluster.images["example.com/own"] = Image(programs={"own": program})
+        spec = {"containers": [{"name": "main", "image": "example.com/own", "command": ["own"]}]}
         cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
         assert started.wait(60)
         assert not stopped.is_set()
