@@ -102,7 +102,7 @@ def test_session_affinity_keeps_an_endpoint(cluster: Cluster) -> None:
 
 def test_the_api_server_is_reached_with_tls_and_a_token(cluster: Cluster) -> None:
     folder = "/var/run/secrets/kubernetes.io/serviceaccount"
-    url = "https://kubernetes.default.svc/api/v1/namespaces/default/pods"
+    url = "https://kubernetes.default.svc/api/v1/nodes"
     token = f'-H "Authorization: Bearer $(cat {folder}/token)"'
     assert json.loads(run(cluster, f"curl -s --cacert {folder}/ca.crt {token} {url}"))["reason"] == "Forbidden"
     assert run(cluster, f"curl -s {url}; echo $?") == "60\n"

@@ -107,8 +107,8 @@ SCRIPTS = [
      "/tmp/f5/a/b\n/tmp/f5/a\nfind: /tmp/f5/a: Directory not empty\n1\n"),
     ("cd /tmp; dd if=/dev/zero of=z bs=1M count=3 2>&1; wc -c < z; dd if=/dev/urandom bs=100000 count=2 status=none | wc -c",
      "3+0 records in\n3+0 records out\n3145728\n200000\n"),
-    ("cd /tmp; echo abcdef > d; echo XY | dd of=d bs=1 seek=2 count=2 conv=notrunc status=none; cat d; dd if=d bs=2 skip=1 count=1 2>&1;"
-     "printf abc | dd of=d bs=2 seek=1 2>&1; cat d", "abXYef\nXY1+0 records in\n1+0 records out\n1+1 records in\n1+1 records out\nababc"),
+    ("cd /tmp; echo abcdef > w; echo XY | dd of=w bs=1 seek=2 count=2 conv=notrunc status=none; cat w; dd if=w bs=2 skip=1 count=1 2>&1;"
+     "printf abc | dd of=w bs=2 seek=1 2>&1; cat w", "abXYef\nXY1+0 records in\n1+0 records out\n1+1 records in\n1+1 records out\nababc"),
     ("echo a | dd skip=1000000000000 2>&1", "0+0 records in\n0+0 records out\n"),
     ("sleep 100 & ps | grep -c 'sleep 100$'; kill $!", "1\n"),
     ("echo a b | xargs -n1 echo x; echo $((0x10 + 010)) $((7 / -2)) $((1 ? 2 : 3))", "x a\nx b\n24 -3 2\n"),
