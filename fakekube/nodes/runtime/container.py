@@ -41,11 +41,12 @@ from fakekube.nodes.runtime.scheduling import (
     SIGKILL,
     SIGTERM,
     Killed,
+    Memory,
     OutOfMemory,
     Scheduler,
     Task,
     code_of_failure,
-    running,
+    current,
     sleep,
     wait_until,
 )
@@ -113,6 +114,7 @@ class Container:
         self.behaviour = context.behaviour
         self.network = context.network
         self.log = ContainerLog()
+        self.memory = Memory(self.memory_bound)
         self._own_processes = ProcessNamespace()
         self._seen_processes: ProcessNamespace | None = None
         self._files: FileSystem | None = None
@@ -195,7 +197,7 @@ class Container:
 
     @property
     def memory_bound(self) -> int:
-        """The maximum bytes of a value of a program, and of the files: the memory limit, up to `_MAX_BOUND`."""
+        """The maximum bytes of the programs together, and of the files: the memory limit, up to `_MAX_BOUND`."""
         limit = self.memory_limit
         return DEFAULT_MEMORY if limit == _MEMORY else min(limit, _MAX_BOUND)
 
@@ -297,9 +299,7 @@ class Container:
 
     def program(self, argv: Sequence[str], descriptors: Mapping[int, Any], *, tty: bool = False) -> Program:
         """Returns a program that runs in the container."""
-        task = running()
-        if task is not None:
-            task.scheduler.memory = self.memory_bound
+        self.memory.limit = self.memory_bound
         env = dict(self.environment)
         if tty:
             env.setdefault("TERM", "xterm")
@@ -317,7 +317,8 @@ class Container:
             implementation = self._found(argv[0], program)
         program.name = posixpath.basename(argv[0]) or argv[0]
         try:
-            return await implementation(program)
+            with current().another_program():
+                return await implementation(program)
         except (ArithmeticError, LookupError, ValueError) as wrong:
             return await program.complain(f"invalid argument: {str(wrong)[:200]}")
         except Usage as wrong:
@@ -372,7 +373,7 @@ class Container:
             limit: the maximum time of the command, in seconds; then it is killed.
         """
         start = self.clock.monotonic()
-        scheduler = Scheduler(self.clock, started=start, eager=False)
+        scheduler = Scheduler(self.clock, started=start, eager=False, memory=self.memory)
         output = Capture()
         task = scheduler.start(self._run_quietly(command, output), " ".join(command), self.next_pid())
         scheduler.catch_up(start + limit)
@@ -501,7 +502,8 @@ class MainProgram:
         self.exit: ExitStatus | None = None
         self.reason = ""
         """The reason of the end, if it is neither Completed nor Error."""
-        self.scheduler = Scheduler(container.clock, started=container.monotonic(container.run.started) + _START, eager=False)
+        started = container.monotonic(container.run.started) + _START
+        self.scheduler = Scheduler(container.clock, started=started, eager=False, memory=container.memory)
         self._followers = 0
         self._lock = threading.Lock()
         self._task: Task | None = None

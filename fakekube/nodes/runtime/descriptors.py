@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 from fakekube.net.pipes import Pipe, TerminalSizeQueue
 from fakekube.net.streams import Notifier
 from fakekube.nodes.runtime.filesystem import Device, File, FileSystem, Node
-from fakekube.nodes.runtime.scheduling import SIGINT, SIGPIPE, Killed, Task, breathe, check_memory, wait_until
+from fakekube.nodes.runtime.scheduling import SIGINT, SIGPIPE, Killed, Task, breathe, check_memory, current, running, wait_until
 
 CHUNK = 65536
 
@@ -173,15 +173,16 @@ class PipeWriter(Descriptor):
 
 
 class Capture(Descriptor):
-    """Collects written data."""
+    """Collects written data for the task that makes it, whose memory they take."""
 
     def __init__(self) -> None:
         super().__init__()
         self.data = bytearray()
+        self._reader = running()
 
     async def write(self, data: bytes) -> None:
         await breathe()
-        check_memory(len(self.data) + len(data))
+        (self._reader or current()).need_memory(len(self.data) + len(data))
         self.data += data
 
 

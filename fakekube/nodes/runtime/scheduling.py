@@ -18,7 +18,8 @@ import os
 import threading
 import types
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from time import monotonic, thread_time
 from time import sleep as sleep_seconds
@@ -111,10 +112,42 @@ async def breathe() -> None:
         await _yield(_CHECKPOINT)
 
 
+class Memory:
+    """What the processes of a container keep together; the kernel counts it in their cgroup.
+
+    Args:
+        limit: in bytes.
+    """
+
+    __slots__ = ("_lock", "_used", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._used = 0
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> None:
+        """Adds bytes of a process. Raises OutOfMemory if the container may not have so many."""
+        with self._lock:
+            if self._used + size > self.limit:
+                raise OutOfMemory
+            self._used += size
+
+    def give_back(self, size: int) -> None:
+        """Removes the bytes of a process that has ended."""
+        with self._lock:
+            self._used -= size
+
+
 def check_memory(size: int) -> None:
-    """Kills the running program, as the kernel does, if it needs more bytes than its container may have. Raises OutOfMemory."""
+    """Kills the running program, as the kernel does, if its container may not have so many bytes for it. Raises OutOfMemory.
+
+    The largest size of a program counts until it ends: programs do not tell what they drop.
+    """
     task: Task | None = getattr(_local, "task", None)
-    if size > (DEFAULT_MEMORY if task is None else task.scheduler.memory):
+    if task is not None:
+        task.need_memory(size)
+    elif size > DEFAULT_MEMORY:
         raise OutOfMemory
 
 
@@ -151,6 +184,8 @@ class Task:
         "children",
         "coroutine",
         "exit_code",
+        "memory",
+        "memory_of_callers",
         "name",
         "parked",
         "pid",
@@ -173,6 +208,10 @@ class Task:
         """Whether the task waits to be woken."""
         self.woken = False
         """Whether the task was woken since the beginning of its last step."""
+        self.memory = 0
+        """The bytes that are counted in the memory of the container."""
+        self.memory_of_callers = 0
+        """Those of them that are of the programs which wait for the one that runs, as a shell does."""
         self.caught: frozenset[int] = frozenset()
         """The signals that the program handles. The end of one that handles SIGTERM is waited for."""
         self._notifier = Notifier()
@@ -200,6 +239,23 @@ class Task:
     def unsubscribe(self, wake: Callable[[], None]) -> None:
         """Ends a subscription."""
         self._notifier.unsubscribe(wake)
+
+    def need_memory(self, size: int) -> None:
+        """Counts the bytes of the program that runs. Raises OutOfMemory."""
+        more = self.memory_of_callers + size - self.memory
+        if more > 0:
+            self.scheduler.memory.take(more)
+            self.memory += more
+
+    @contextmanager
+    def another_program(self) -> Iterator[None]:
+        """Counts the memory of a program that the task runs for its present one."""
+        before, self.memory_of_callers = self.memory_of_callers, self.memory
+        try:
+            yield
+        finally:
+            self.scheduler.memory.give_back(self.memory - self.memory_of_callers)
+            self.memory, self.memory_of_callers = self.memory_of_callers, before
 
     async def join(self) -> int:
         """Waits for the end of the task and returns its exit code."""
@@ -229,6 +285,8 @@ class Task:
 
     def _set_exit_code(self, code: int) -> None:
         self.exit_code = code
+        self.scheduler.memory.give_back(self.memory)
+        self.memory = 0
         self._notifier.notify()
 
 
@@ -250,14 +308,14 @@ class Scheduler:
         clock: of the cluster.
         started: the time, in seconds of the clock's `monotonic`, at which the first task starts; by default now.
         eager: whether to run sleeping tasks as soon as they are due; else they run in `catch_up` only.
+        memory: of the container; by default one without a limit of its own.
     """
 
-    def __init__(self, clock: Clock, *, started: float | None = None, eager: bool = True) -> None:
+    def __init__(self, clock: Clock, *, started: float | None = None, eager: bool = True, memory: Memory | None = None) -> None:
         self._clock = clock
         self.time = clock.monotonic() if started is None else started
         """The time of the scheduler, in seconds of the clock's `monotonic`."""
-        self.memory = DEFAULT_MEMORY
-        """The maximum number of bytes of a value in a program."""
+        self.memory = memory or Memory(DEFAULT_MEMORY)
         self.stopped = False
         """Whether tasks are killed instead of run; set when the cluster stops."""
         self._eager = eager

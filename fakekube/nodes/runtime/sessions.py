@@ -43,7 +43,7 @@ class _Output(PipeWriter):
 
 def exec_program(container: Container, command: Sequence[str], streams: Streams) -> Execution:
     """Runs a command in a container."""
-    scheduler = Scheduler(container.clock)
+    scheduler = Scheduler(container.clock, memory=container.memory)
     terminal: Terminal | None = None
     output = Null() if streams.stdout is None else _Output(streams.stdout)
     if streams.tty:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from fakekube.nodes.runtime.commands.echo import unescape
-from fakekube.nodes.runtime.descriptors import Descriptor, collect
+from fakekube.nodes.runtime.descriptors import CHUNK, Descriptor, collect
 from fakekube.nodes.runtime.program import Command, Program, Usage, options, size
 from fakekube.nodes.runtime.scheduling import check_memory, checkpoint, sleep
 
@@ -99,7 +99,7 @@ async def _head(program: Program) -> int:
         if "c" in flags and count < 0:
             await program.stdout.write((await source.read_all())[:count])
         elif "c" in flags:
-            await program.stdout.write(await _read_at_most(source, count))
+            await _copy_bytes(program, source, count)
         elif count < 0:
             await program.stdout.write(b"".join((await collect(source.lines()))[:count]))
         else:
@@ -123,12 +123,10 @@ async def _copy_lines(program: Program, source: Descriptor, count: int) -> None:
         await program.stdout.write(line)
 
 
-async def _read_at_most(source: Descriptor, count: int) -> bytes:
-    data = bytearray()
-    while len(data) < count and (part := await source.read(count - len(data))):
-        data += part
-        check_memory(len(data))
-    return bytes(data)
+async def _copy_bytes(program: Program, source: Descriptor, count: int) -> None:
+    while count > 0 and (part := await source.read(min(count, CHUNK))):
+        await program.stdout.write(part)
+        count -= len(part)
 
 
 async def _tail(program: Program) -> int:

@@ -132,6 +132,26 @@ def test_a_program_that_needs_too_much_memory_is_killed(pod: PodInside, script: 
     assert run(pod, f"sh -c '{script}' & wait $!; echo $?").stdout.endswith("137\n")
 
 
+KEEPER = """
+x=$(head -c 300000 /dev/zero | tr '\\0' a) || exit $?
+[ $1 = 0 ] || sh /tmp/keeper $(($1 - 1))
+echo $1 $?
+"""
+
+
+def test_the_programs_of_a_container_share_its_memory() -> None:
+    """What a program had is free after its end."""
+    container = {"name": "main", "image": "alpine", "resources": {"limits": {"memory": "800Ki"}}}
+    with Cluster() as cluster:
+        cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [container]}})
+        cluster.settle()
+        pod = cluster.pods.get("web")
+        run(pod, f"cat > /tmp/keeper <<'END'{KEEPER}END")
+        assert run(pod, "sh /tmp/keeper 1").stdout == "0 0\n1 0\n"
+        assert run(pod, "sh /tmp/keeper 2").stdout == "1 137\n2 0\n"
+        assert run(pod, "sh /tmp/keeper 1").stdout == "0 0\n1 0\n"
+
+
 @pytest.mark.parametrize("redirection", ["", ">&2"])
 def test_the_output_that_is_collected_is_bounded(pod: PodInside, redirection: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "OUTPUT_BYTES", 300_000)
