@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from fakekube.apis.validation.objectmeta import find_condition
+from fakekube.apis.validation.objectmeta import find_condition, has_condition
 from fakekube.apis.well_known import KUBELET_PORT, LABEL_OS_STABLE, NAMESPACE_NODE_LEASE, TERMINAL_POD_PHASES
 from fakekube.apiserver.http.nonresource_paths import git_version
 from fakekube.base.golang.timestamps import print_micro_time
@@ -384,7 +384,7 @@ class Kubelet(StatusManager):
         elif "deletionTimestamp" in pod["metadata"]:
             self._stop_at_once(pod)
             self._delete_pod(pod)
-        elif status.get("phase", "Pending") == "Pending" and (find_condition(status, "Ready") or {}).get("status") != "True":
+        elif status.get("phase", "Pending") == "Pending" and not has_condition(status, "Ready"):
             self._run_at_once(pod, node)
         elif status.get("phase") == "Running" and is_of_job(pod):
             status = completed_status(pod, self.client.now())

@@ -17,6 +17,7 @@ from fakekube.apis.validation import ip as addresses
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import PROTOCOLS, invalid_each, label_name, port, required_one_of
 from fakekube.apis.validation.to_internal import semantic_deep_equal
+from fakekube.base.golang.net import Address
 from fakekube.base.objects import Object
 
 
@@ -108,7 +109,7 @@ def validate_endpoint_ip(text: str, path: str) -> list[FieldError]:
     return errors
 
 
-def _is_link_local_multicast(address: addresses.Address) -> bool:
+def _is_link_local_multicast(address: Address) -> bool:
     if isinstance(address, ipaddress.IPv4Address):
         return address in _MULTICAST_V4
     return address.packed[0] == 0xFF and address.packed[1] & 0x0F == 0x02

@@ -16,9 +16,8 @@ from typing import NamedTuple
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid
+from fakekube.base.golang.net import Address, is_mapped
 from fakekube.base.golang.strconv import go_quote
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 #: Details of fields that hold addresses or networks, one of each IP family.
 AT_MOST_TWO = "may only hold up to 2 values"
@@ -128,10 +127,6 @@ def _strict_ip(text: str) -> Address | None:
         return None
 
 
-def _is_mapped(address: Address) -> bool:
-    return isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None
-
-
 def _check_ip(path: str, text: str, strict: bool) -> tuple[Address | None, list[FieldError]]:
     """Returns the address, if there is one, and the errors; with `strict`, also those of other than standard forms."""
     address = parse_ip(text)
@@ -141,7 +136,7 @@ def _check_ip(path: str, text: str, strict: bool) -> tuple[Address | None, list[
         exact = _strict_ip(text)
         if exact is None:
             return address, [invalid(path, text, "must not have leading 0s")]
-        if _is_mapped(exact):
+        if is_mapped(exact):
             return address, [invalid(path, text, "must not be an IPv4-mapped IPv6 address")]
     return address, []
 
@@ -174,7 +169,7 @@ def ip_warnings(path: str, text: str) -> list[str]:
     lenient, exact = parse_ip(text), _strict_ip(text)
     if lenient is None:
         return []
-    if exact is None or _is_mapped(exact):
+    if exact is None or is_mapped(exact):
         better = go_quote(str(lenient))
         return [f"{path}: non-standard IP address {go_quote(text)} {_refusal_text()}: use {better}"]
     if exact.version == 6 and str(exact) != text:
@@ -200,7 +195,7 @@ def _check_cidr(path: str, text: str, strict: bool) -> tuple[Network | None, lis
         exact = _strict_cidr(text)
         if exact is None:
             return network, [invalid(path, text, "must not have leading 0s in IP or prefix length")]
-        if _is_mapped(exact[0]):
+        if is_mapped(exact[0]):
             return network, [invalid(path, text, "must not have an IPv4-mapped IPv6 address")]
         if network.address != network.network:
             return network, [invalid(path, text, "must not have bits set beyond the prefix length")]
@@ -232,7 +227,7 @@ def cidr_warnings(path: str, text: str) -> list[str]:
         hint = f"(should be {better} or {single}?)"
         warnings.append(f"{path}: CIDR value {quoted} is ambiguous in this context {hint}")
     exact = _strict_cidr(text)
-    if exact is None or _is_mapped(exact[0]):
+    if exact is None or is_mapped(exact[0]):
         warnings.append(f"{path}: non-standard CIDR value {quoted} {_refusal_text()}: use {better}")
     elif not warnings and exact[0].version == 6 and f"{exact[0]}/{exact[1]}" != text:
         warnings.append(f"{path}: IPv6 CIDR value {quoted} should be in RFC 5952 canonical format ({better})")

@@ -42,6 +42,11 @@ def is_address(text: str) -> bool:
     return "%" not in text
 
 
+def is_mapped(address: Address) -> bool:
+    """Reports whether an address is an IPv4 address in the form of an IPv6 address (Is4In6)."""
+    return isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None
+
+
 def _check_v4(text: str) -> None:
     """Raises Go's first error, from left to right."""
     value = digits = dots = 0

@@ -13,6 +13,7 @@ from fakekube.controllers.deployment.utils import (
     annotations_of,
     equal_ignore_hash,
     last_revision,
+    parse_revision,
     revision_of,
     rollback_annotations,
     without_hash,
@@ -22,10 +23,7 @@ from fakekube.controllers.deployment.utils import (
 def get_rollback_to(deployment: Object) -> int | None:
     """Returns the revision in the rollback annotation (0: the previous revision); None if there is none (getRollbackTo)."""
     text = annotations_of(deployment).get(DEPRECATED_ROLLBACK_TO, "")
-    try:
-        return int(text) if text else None
-    except ValueError:
-        return None
+    return parse_revision(text) if text else None
 
 
 def rollback(rollout: Rollout) -> None:

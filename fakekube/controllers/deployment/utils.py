@@ -82,8 +82,8 @@ def annotations_of(obj: Object) -> Annotations:
     return dict(obj["metadata"].get("annotations") or {})
 
 
-def _parse_int(text: str) -> int | None:
-    """Parses a number as strconv.ParseInt does; None if it is malformed."""
+def parse_revision(text: str) -> int | None:
+    """Parses a revision as strconv.ParseInt does; None if it is malformed."""
     try:
         return parse_int(text)
     except ValueError:
@@ -93,7 +93,7 @@ def _parse_int(text: str) -> int | None:
 def revision_of(obj: Object) -> int | None:
     """Returns the revision in the annotation; 0 if it is absent, None if it is not a number."""
     text = (obj["metadata"].get("annotations") or {}).get(REVISION)
-    return 0 if text is None else _parse_int(text)
+    return 0 if text is None else parse_revision(text)
 
 
 def max_revision(replica_sets: Iterable[Object]) -> int:
@@ -134,7 +134,7 @@ def new_replica_set_annotations(deployment: Object, annotations: Annotations, ne
     result = {**annotations, **copied}
     changed = result != annotations
     old_text = annotations.get(REVISION, "")
-    old = _parse_int(old_text) if old_text else 0
+    old = parse_revision(old_text) if old_text else 0
     if old is None:
         return result, False
     if old >= new_revision:

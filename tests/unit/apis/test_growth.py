@@ -6,6 +6,7 @@ What is counted are comparisons of texts, which does not depend on the machine: 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from fakekube import Cluster
 from fakekube.apis.certificates import certificatesigningrequests
 from fakekube.apis.core import resourcequotas
-from fakekube.apis.core.pods import containers, spec, status_validation
+from fakekube.apis.core.pods import containers, spec, status_validation, warnings
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.services import validation as services
 from fakekube.apis.storage import csi
@@ -113,6 +114,38 @@ def test_items_are_not_compared_with_every_old_one(validate: Callable[[], None])
     Text.comparisons = 0
     validate()
     assert Text.comparisons < 20 * MANY
+
+
+def file_paths() -> list[str]:
+    items = [{"key": "k", "path": f"p{number}"} for number in range(MANY)]
+    return warnings._warn_of_overlapping_paths([{"name": "v", "configMap": {"name": "m", "items": items}}])
+
+
+def projected_paths() -> list[str]:
+    items = [{"key": "k", "path": f"p{number}"} for number in range(MANY)]
+    sources = [{"configMap": {"name": "m", "items": [item]}} for item in items]
+    return warnings._warn_of_overlapping_paths([{"name": "v", "projected": {"sources": sources}}])
+
+
+def host_ports() -> list[str]:
+    ports = [{"containerPort": 80, "hostPort": number + 1} for number in range(MANY)]
+    return warnings._warn_of_ports([({"ports": ports}, "spec.containers[0]")])
+
+
+@pytest.mark.parametrize("warn", [file_paths, projected_paths, host_ports], ids=lambda function: function.__name__)
+def test_warnings_do_not_look_at_pairs(warn: Callable[[], list[str]]) -> None:
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        assert warn() == []
+    finally:
+        sys.setprofile(None)
+    assert calls < 20 * MANY
 
 
 def test_old_spread_constraints_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

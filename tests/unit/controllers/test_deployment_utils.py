@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from fakekube.controllers.deployment.rollback import get_rollback_to
 from fakekube.controllers.deployment.utils import (
     get_proportion,
     last_revision,
@@ -94,3 +95,11 @@ def test_a_long_revision_history_drops_the_oldest() -> None:
 def test_the_last_revision_is_the_second_highest() -> None:
     sets = [replica_set(0, revision=text) for text in ("3", "1", "7", "x")]
     assert (max_revision(sets), last_revision(sets), last_revision(sets[:1])) == (7, 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "revision"), [("3", 3), ("+3", 3), ("0", 0), ("", None), ("x", None), (" 3", None), ("1_0", None), ("٣", None)]
+)
+def test_the_revision_of_a_rollback_is_a_number_of_go(text: str, revision: int | None) -> None:
+    annotated = deployment(1, **{"deprecated.deployment.rollback.to": text})
+    assert get_rollback_to(annotated) == revision

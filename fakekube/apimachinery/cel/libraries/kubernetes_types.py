@@ -18,7 +18,7 @@ from fakekube.apimachinery.cel.values import Map, Opaque
 from fakekube.apimachinery.schema import quantity
 from fakekube.apimachinery.schema.quantity import Format, QuantityError
 from fakekube.base.golang import urls
-from fakekube.base.golang.net import Address, parse_address
+from fakekube.base.golang.net import Address, is_mapped, parse_address
 from fakekube.base.golang.strconv import INT64, go_quote, parse_uint
 
 
@@ -61,10 +61,6 @@ class Cidr(Opaque):
         return ipaddress.ip_network((self.address, self.length), strict=False)
 
 
-def _is_mapped(address: Address) -> bool:
-    return isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None
-
-
 def _parse_ip(text: str) -> Ip:
     try:
         address = parse_address(text)
@@ -73,7 +69,7 @@ def _parse_ip(text: str) -> Ip:
         raise EvaluationError(message) from None
     if "%" in text:
         raise EvaluationError(f"IP address {go_quote(text)} with zone value is not allowed")
-    if _is_mapped(address):
+    if is_mapped(address):
         raise EvaluationError(f"IPv4-mapped IPv6 address {go_quote(text)} is not allowed")
     return Ip(address)
 
@@ -86,7 +82,7 @@ def _parse_cidr(text: str) -> Cidr:
         address, length = _parse_prefix(text)
     except ValueError as problem:
         raise EvaluationError(f"{_PARSE_ERROR}{_PARSE_ERROR}netip.ParsePrefix({go_quote(text)}): {problem}") from None
-    if _is_mapped(address):
+    if is_mapped(address):
         raise EvaluationError(f"{_PARSE_ERROR}IPv4-mapped IPv6 address {go_quote(text)} is not allowed")
     return Cidr(address, length)
 

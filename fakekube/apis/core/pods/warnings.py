@@ -7,7 +7,10 @@ Specified by: pkg/api/pod/warnings.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import bisect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from fakekube.apimachinery import features
@@ -243,16 +246,18 @@ def _each_port(visited: Sequence[tuple[Part, str]]) -> Iterator[tuple[Part, str]
 
 def _warn_of_ports(visited: Sequence[tuple[Part, str]]) -> list[str]:
     texts = []
-    taken: dict[tuple[int, str], list[tuple[Part, str]]] = {}
-    for port, where in _each_port(visited):
+    taken: dict[tuple[int, str], dict[int, list[tuple[int, Part, str]]]] = {}
+    for number, (port, where) in enumerate(_each_port(visited)):
         if port.get("hostIP") and not port.get("hostPort"):
             texts.append(f"{where}: hostIP set without hostPort: {_go_port(port)}")
-        others = taken.setdefault((port.get("containerPort", 0), port.get("protocol", "")), [])
-        for other, other_where in others:
-            clash = _clash(port, other)
-            if clash:
+        by_host = taken.setdefault((port.get("containerPort", 0), port.get("protocol", "")), {})
+        host = port.get("hostPort", 0)
+        # ports of the host that differ do not clash, of which there may be many
+        others = [*by_host.get(host, ()), *by_host.get(0, ())] if host else chain.from_iterable(by_host.values())
+        for _, other, other_where in sorted(others, key=itemgetter(0)):
+            if clash := _clash(port, other):
                 texts.append(f"{where}: {clash} port definition with {other_where}")
-        others.append((port, where))
+        by_host.setdefault(host, []).append((number, port, where))
     return texts
 
 
@@ -334,8 +339,8 @@ def _warn_of_overlapping_paths(volumes: Sequence[Part]) -> list[str]:
         for field, described in _DESCRIBED.items():
             source = volume.get(field)
             if source is not None:
-                files = [_File(item.get("path", "")) for item in source.get("items") or ()]
-                overlaps = _overlaps(files)
+                paths = _Paths()
+                overlaps = [text for item in source.get("items") or () for text in paths.add(_File(item.get("path", "")))]
                 texts += [f"volume {name} ({described(source)}): overlapping paths: {text}" for text in overlaps]
         if "projected" in volume:
             texts += _warn_of_projected_paths(volume["projected"], name)
@@ -351,13 +356,12 @@ _DESCRIBED: Mapping[str, Callable[[Part], str]] = {
 
 def _warn_of_projected_paths(volume: Part, name: str) -> list[str]:
     texts = []
-    before: list[_File] = []
+    paths = _Paths()
     for source in volume.get("sources") or ():
         if not source:
             texts.append(f"volume {name} (Projected) has no sources provided")
-        files = _projected_files(source)
-        texts += [f"volume {name} (Projected): overlapping paths: {text}" for text in _overlaps(files, before)]
-        before += files
+        overlaps = [text for file in _projected_files(source) for text in paths.add(file)]
+        texts += [f"volume {name} (Projected): overlapping paths: {text}" for text in overlaps]
     return texts
 
 
@@ -387,17 +391,39 @@ _OF_CERTIFICATES: Mapping[str, str] = {
 }
 
 
-def _overlaps(files: Iterable[_File], before: Sequence[_File] = ()) -> list[str]:
-    """Describes which files overlap with others: with those before them, or with these."""
-    seen = [_File(file.path.rstrip("/"), file.source) for file in before]
-    texts = []
-    for file in files:
+class _Paths:
+    """The files of a volume, sorted: a file is not compared with each of the others."""
+
+    def __init__(self) -> None:
+        self._files: list[_File] = []
+        self._sorted: list[tuple[str, int]] = []
+        """The paths, each with a slash at its end, and the indexes of their files."""
+        self._by_path: dict[str, list[int]] = {}
+        self._lengths: set[int] = set()
+        """The lengths of the paths."""
+
+    def add(self, file: _File) -> list[str]:
+        """Adds a file. Describes with which of the files before it overlaps."""
         current = _File(file.path.rstrip("/"), file.source)
-        texts += [f"{current} with {other}" for other in seen if _overlap(current, other)]
-        seen.append(current)
-    return texts
+        found = sorted([*self._find_above(current.path), *self._find_below(current.path)])
+        texts = [f"{current} with {self._files[index]}" for index in found]
+        self._by_path.setdefault(current.path, []).append(len(self._files))
+        bisect.insort(self._sorted, (f"{current.path}/", len(self._files)))
+        self._lengths.add(len(current.path))
+        self._files.append(current)
+        return texts
+
+    def _find_above(self, path: str) -> Iterator[int]:
+        """Yields the indexes of the files at the folders of a path."""
+        for length in self._lengths:
+            if path[length : length + 1] == "/":
+                yield from self._by_path.get(path[:length], ())
+
+    def _find_below(self, path: str) -> Iterator[int]:
+        """Yields the indexes of the files at a path, and of those for which it is a folder."""
+        begin = bisect.bisect_left(self._sorted, (f"{path}/",))
+        end = bisect.bisect_left(self._sorted, (f"{path}{_AFTER_SLASH}",))
+        yield from (index for _, index in self._sorted[begin:end])
 
 
-def _overlap(one: _File, other: _File) -> bool:
-    first, second = f"{one.path}/", f"{other.path}/"
-    return first.startswith(second) or second.startswith(first)
+_AFTER_SLASH = chr(ord("/") + 1)

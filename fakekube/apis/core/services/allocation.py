@@ -35,6 +35,7 @@ from fakekube.apis.networking import service_ip_address, validate_parent_referen
 from fakekube.apis.rest.strategy import WriteContext
 from fakekube.apis.validation import ip as addresses
 from fakekube.base.chance import chance
+from fakekube.base.golang.net import Address
 from fakekube.base.objects import Object
 
 _PORT_POOL = "nodeports"
@@ -444,7 +445,7 @@ def _is_ready(obj: Object) -> bool:
     return all(item.get("status") == "True" for item in conditions if item.get("type") == "Ready")
 
 
-def _usable(network: _Network, address: addresses.Address | None) -> bool:
+def _usable(network: _Network, address: Address | None) -> bool:
     """Reports whether the address is in the network, and is neither its base nor (IPv4) its broadcast address."""
     if address is None or address.version != network.version or address not in network:
         return False
