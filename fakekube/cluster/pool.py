@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fakekube.base.golang.timestamps import print_time
 from fakekube.base.threads import WORKERS
 from fakekube.cluster.control.flags import read_flags
-from fakekube.cluster.control.members import PREFIX, BadMembers
+from fakekube.cluster.control.members import PREFIX, Answer, BadMembers, Members
 from fakekube.cluster_options import ServerFlags, unknown_options
 from fakekube.net.wsgi import Application
 from fakekube.powers.columns import revision_value
@@ -270,9 +270,6 @@ def _load(cluster: Cluster, text: str) -> None:
 
 # --- The endpoints of the control API for the pool of clusters --------------------------------------------------------
 
-
-Answer = tuple[int, Any]
-Members = Mapping[str, Any]
 
 #: The members of a body that are arguments of `Cluster`, with their types.
 _MEMBERS: Final[Mapping[str, type]] = {"version": str, "profile": str, "nodes": int, "feature_gates": dict, "seed": int}

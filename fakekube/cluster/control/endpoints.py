@@ -39,7 +39,7 @@ from fakekube.apiserver.endpoints.request import MAX_REQUEST_BODY_BYTES, Query
 from fakekube.apiserver.http import responses
 from fakekube.cluster import pool
 from fakekube.cluster.control import page, pods, powers
-from fakekube.cluster.control.members import PREFIX, BadMembers, Member, any_value, read, seconds, string, text
+from fakekube.cluster.control.members import PREFIX, Answer, BadMembers, Member, any_value, read, seconds, string, text
 from fakekube.cluster.control.openapi import openapi
 from fakekube.cluster.control.page import DATA_HEADERS, Page, Terminal
 from fakekube.net.wsgi import Headers
@@ -57,9 +57,6 @@ SETTLE_TIMEOUT = 10.0
 
 #: The maximum size, in bytes, of raw bodies, which may be the state of a whole cluster.
 RAW_LIMIT = 256 << 20
-
-Answer = tuple[int, Any]
-"""The status code and the body of a response, which is sent as JSON."""
 
 
 @dataclass(slots=True, frozen=True, eq=False)

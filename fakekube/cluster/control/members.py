@@ -14,6 +14,11 @@ from typing import Any
 Member = Callable[[Any], Any]
 """Checks and converts the value of a member. Raises ValueError, whose text completes "the member must be …"."""
 
+Members = Mapping[str, Any]
+"""The members of a body, the parameters of the query and the parts of the path, by name."""
+Answer = tuple[int, Any]
+"""The status code and the body of a response, which is sent as JSON."""
+
 
 class BadMembers(ValueError):
     """A request body is invalid."""

@@ -59,7 +59,7 @@ from fakekube.apimachinery.patch import APPLY_YAML
 from fakekube.apiserver.auth.browsers import ForeignRequest
 from fakekube.apiserver.endpoints.negotiation import HTML
 from fakekube.apiserver.endpoints.request import RequestInfo
-from fakekube.cluster.control.members import PREFIX, BadMembers, boolean_member
+from fakekube.cluster.control.members import PREFIX, Answer, BadMembers, Members, boolean_member
 from fakekube.cluster.control.powers import NEGATIVE_LIMIT, NUMBER, Raw, parse_flag
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.net.wsgi import path_of
@@ -252,9 +252,6 @@ class Terminal:
 
 # --- The endpoints of the control API for the page --------------------------------------------------------------------
 
-
-Answer = tuple[int, Any]
-Members = Mapping[str, Any]
 
 _MAX_KINDS = 1_000
 

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apimachinery.selectors import SelectorError
 from fakekube.apiserver.endpoints.negotiation import PLAIN_TEXT
-from fakekube.cluster.control.members import BadMembers
+from fakekube.cluster.control.members import Answer, BadMembers, Members
 from fakekube.cluster.control.powers import Raw
 from fakekube.net.streaming.kubelet_api import KubeletError
 from fakekube.nodes.images.image import Image
@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from fakekube.nodes.runtime.behaviour import Context
     from fakekube.nodes.runtime.program import Program
 
-
-Answer = tuple[int, Any]
-Members = Mapping[str, Any]
 
 _SELECTION: Final = frozenset({"labels", "namespace", "name", "node", "container", "image"})
 _PLAIN: Final = frozenset(

@@ -18,14 +18,14 @@ import io
 import math
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fakekube.base.golang.timestamps import print_time
-from fakekube.cluster.control.members import BadMembers, boolean_member
+from fakekube.cluster.control.members import Answer, BadMembers, Members, boolean_member
 from fakekube.cluster.testing.manifests import ManifestError
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.powers.exchange import exchange_data
@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from fakekube.powers.replay import Replay
     from fakekube.store import Snapshot
 
-
-Answer = tuple[int, Any]
-Members = Mapping[str, Any]
 
 #: The members of `on` of a fault.
 _ON = frozenset({"verbs", "resource", "namespace", "name", "user", "agent", "path", "own"})
