@@ -372,6 +372,10 @@ def test_streaming_lists_are_compressed_in_members_that_can_be_read_at_once(api)
         assert "content-encoding" not in plain.headers
 
 
+#: The bytes before the first block of a gzip member; the bit of a block that is the last one.
+_GZIP_HEADER, _LAST_BLOCK = 10, 1
+
+
 class _Members:
     """Reads the events in the gzip members of a response."""
 
@@ -385,6 +389,8 @@ class _Members:
         while not decompressor.eof:
             data = self._rest or self._answer.read1()
             assert data
+            if not text:
+                assert data[_GZIP_HEADER] & _LAST_BLOCK == 0  # the reader of Go returns the last block only with the next member
             self._rest = b""
             text += decompressor.decompress(data)
         self._rest = decompressor.unused_data

@@ -150,11 +150,20 @@ def compress(response: Response, body: bytes | Chunks, accept_encoding: str) -> 
     return gzip_body(body)
 
 
-def gzip_body(body: bytes | Iterable[bytes]) -> bytes:
-    """Compresses a body with gzip, at the fastest level."""
+def gzip_body(body: bytes | Iterable[bytes], *, flushed: bool = False) -> bytes:
+    """Compresses a body with gzip, at the fastest level.
+
+    Args:
+        body: the body, or its parts.
+        flushed: whether all of the body comes before the last block. The reader of Go returns what the last block has only after
+            the header of another member.
+    """
     compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
     pieces = (body,) if isinstance(body, bytes) else body
-    return b"".join([*map(compressor.compress, pieces), compressor.flush()])
+    parts = [*map(compressor.compress, pieces)]
+    if flushed:
+        parts.append(compressor.flush(zlib.Z_SYNC_FLUSH))
+    return b"".join([*parts, compressor.flush()])
 
 
 def compress_watch_list(response: Response, accept_encoding: str) -> None:
@@ -179,12 +188,12 @@ class GzipStream(StreamDecorator):
             return frames
         known, member = GzipStream._latest
         if known is not frames:
-            member = gzip_body(frames)
+            member = gzip_body(frames, flushed=True)
             GzipStream._latest = frames, member
         return [member]
 
     def __iter__(self) -> Iterator[bytes]:
-        return map(gzip_body, self._stream)
+        return (gzip_body(frame, flushed=True) for frame in self._stream)
 
 
 def takes_gzip(accept_encoding: str) -> bool:
