@@ -21,7 +21,7 @@ MERGE = "application/merge-patch+json"
 AGGREGATED = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
 
 
-def until(probe: Callable[[], Any], seconds: float = 20) -> Any:
+def until(probe: Callable[[], Any], seconds: float = 60) -> Any:
     """Poll until a condition holds; fail after a timeout."""
     end = time.monotonic() + seconds
     while not (found := probe()):
@@ -296,10 +296,12 @@ def upgrade(extension: Extension, *sent: bytes) -> bytes:
     lines = [f"GET {extension.path()} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
     plain.sendall("\r\n".join(lines).encode())
     received = b""
-    for piece in (*sent, b""):
+    for piece in sent:
+        # Up to the end of the headers, or of the response to the last piece.
+        while not received.endswith((b"\r\n\r\n", b">")) and (data := plain.recv(65536)):
+            received += data
+        plain.sendall(piece)
         received += plain.recv(65536)
-        if piece:
-            plain.sendall(piece)
     while data := plain.recv(65536):
         received += data
     connection.close()

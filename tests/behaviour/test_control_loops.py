@@ -22,9 +22,10 @@ MANAGED = "kube-aggregator.kubernetes.io/automanaged"
 Object = dict[str, Any]
 
 
-def watched(api: Any, path: str, name: str, is_it: Callable[[str, Object], bool]) -> Object:
-    """The first state of an object (event type, object) that fulfils a condition."""
-    query = urllib.parse.urlencode({"watch": "1", "fieldSelector": f"metadata.name={name}"})
+def watched(api: Any, path: str, name: str, is_it: Callable[[str, Object], bool], since: Object | None = None) -> Object:
+    """The first state of an object (event type, object) that fulfils a condition: from the present one on, or after an earlier one."""
+    start = {"resourceVersion": since["metadata"]["resourceVersion"]} if since else {}
+    query = urllib.parse.urlencode({"watch": "1", "fieldSelector": f"metadata.name={name}", **start})
     connection = api.connect(timeout=60)
     try:
         connection.request("GET", f"{path}?{query}", headers=api.headers())
@@ -77,10 +78,9 @@ def test_apiservice_follows_the_served_flag_of_a_version(api: Any, group: str) -
 
     watched(api, APISERVICES, f"v1.{group}", lambda _, obj: True)
     serve(True)
-    watched(api, APISERVICES, f"v1beta1.{group}", lambda event, _: event == "ADDED")
+    added = watched(api, APISERVICES, f"v1beta1.{group}", lambda event, _: event == "ADDED")
     serve(False)
-    if api.get(f"{APISERVICES}/v1beta1.{group}").status == 200:
-        watched(api, APISERVICES, f"v1beta1.{group}", lambda event, _: event == "DELETED")
+    watched(api, APISERVICES, f"v1beta1.{group}", lambda event, _: event == "DELETED", since=added)
 
 
 def test_managed_apiservice_is_restored_after_changes(api: Any, group: str) -> None:

@@ -39,7 +39,7 @@ def definition(api: Any, schema: Any = None, **spec: Any) -> dict[str, Any]:
     }
 
 
-def until(probe: Callable[[], bool], seconds: float = 10) -> None:
+def until(probe: Callable[[], bool], seconds: float = 60) -> None:
     """Poll until a condition holds; a real server acts asynchronously."""
     end = time.monotonic() + seconds
     while not probe():

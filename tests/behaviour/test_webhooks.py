@@ -101,7 +101,7 @@ class Hooks:
             "clientConfig": client_config,
             "sideEffects": "None",
             "admissionReviewVersions": ["v1"],
-            "timeoutSeconds": 5,
+            "timeoutSeconds": 30,
             "rules": [CONFIG_MAPS],
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self.api.namespace}},
             **entry,
@@ -155,7 +155,7 @@ def test_admission_review_of_a_create(api: Api, hooks: Hooks) -> None:
     webhook = hooks.validating()
     made = api.post(api.path("configmaps"), config_map(), {"fieldManager": "me"})
     (review,), (sent,) = webhook.seen, webhook.requests
-    assert sent[0] == "/convert?timeout=5s" and sent[1]["Accept"] == "application/json, */*"
+    assert sent[0] == "/convert?timeout=30s" and sent[1]["Accept"] == "application/json, */*"
     assert (review["apiVersion"], review["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
     request = review["request"]
     kind, resource = {"group": "", "version": "v1", "kind": "ConfigMap"}, {"group": "", "version": "v1", "resource": "configmaps"}
@@ -570,7 +570,7 @@ def test_webhook_connection_refused_follows_the_failure_policy(api: Api, hooks: 
     hooks.configure(kind, None, {"objectSelector": {"matchLabels": {"fail": "open"}}, "failurePolicy": "Ignore"}, name="open")
     refused = created(api, "one", {"fail": "closed"})
     problem = (
-        'failed to call webhook: Post "https://127.0.0.1:9/none?timeout=5s": dial tcp 127.0.0.1:9: connect: connection refused'
+        'failed to call webhook: Post "https://127.0.0.1:9/none?timeout=30s": dial tcp 127.0.0.1:9: connect: connection refused'
     )
     assert (refused.status, refused.json["message"]) == (500, CALLING + problem)
     assert created(api, "two", {"fail": "open"}).status == 201
@@ -618,7 +618,7 @@ def test_request_timeout_limits_the_webhook_timeout(api: Api, hooks: Hooks, poli
 def test_webhook_service_not_found(api: Api, hooks: Hooks) -> None:
     service = {"name": "none", "namespace": api.namespace, "path": "/check"}
     hooks.configure("Validating", None, {"clientConfig": {"service": service}})
-    problem = f'failed to call webhook: Post "https://none.{api.namespace}.svc:443/check?timeout=5s": service "none" not found'
+    problem = f'failed to call webhook: Post "https://none.{api.namespace}.svc:443/check?timeout=30s": service "none" not found'
     assert created(api).json["message"] == CALLING + problem
 
 
