@@ -70,9 +70,10 @@ class PooledCluster:
     @property
     def idle(self) -> float:
         """Real seconds since the latest request; 0 while a client is connected."""
+        now = time.monotonic()
         if self.cluster.is_connected:
-            self.last_used = time.monotonic()
-        return time.monotonic() - self.last_used
+            self.last_used = now
+        return max(now - self.last_used, 0.0)
 
     def watch_use(self, application: Application) -> Application:
         """Returns an application that notes the time of each request."""

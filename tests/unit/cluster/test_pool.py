@@ -195,13 +195,15 @@ def test_a_server_without_a_pool_says_so() -> None:
     assert (code, "serve --clusters" in answer["error"]) == (404, True)
 
 
-def test_idle_clusters_end_and_used_ones_stay() -> None:
+def test_idle_clusters_end_and_used_ones_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fakekube.cluster.pool._LONGEST_ROUND", 0.02)
     with Cluster(profile="apiserver") as cluster:
-        pool = ClusterPool(cluster, idle=0.3)
+        pool = ClusterPool(cluster, idle=3600)
         idle, used = pool.create("idle"), pool.create("used")
         connection = http.client.HTTPConnection("127.0.0.1", used.cluster.port, timeout=60)
         connection.request("GET", "/version")
         connection.getresponse().read()  # the connection stays open
+        pool._idle = 0.1
         end = time.monotonic() + 60
         while pool.find("idle") is not None and time.monotonic() < end:
             threading.Event().wait(0.02)
