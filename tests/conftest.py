@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import shutil
 import sys
 import tempfile
@@ -24,6 +25,8 @@ settings.load_profile("suite")
 
 #: Names the folder that keeps what is compiled during a run, where Python may not write beside the sources.
 _COMPILED = "FAKEKUBE_TESTS_PYCACHE"
+#: How many files and sockets a test may have open.
+_OPEN_FILES = 4096
 
 
 class _Compiled:
@@ -50,7 +53,16 @@ def _leave_out_constants() -> None:
         providers._get_local_constants = lambda: providers._local_constants
 
 
+def _raise_open_files() -> None:
+    """Lets the tests have a thousand sockets open, as far as the system allows; some begin with 256."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if resource.RLIM_INFINITY != soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    _raise_open_files()
     if config.getoption("--hypothesis-profile", None) is None:
         _leave_out_constants()
     gc.set_threshold(50_000, 20, 100)  # what is collected stays: to look at it time and again takes a quarter of the time

@@ -6,9 +6,11 @@ import base64
 import http.server
 import ipaddress
 import json
+import socket
 import ssl
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -79,11 +81,16 @@ class Webhook:
         self.behave = behave
         self.seen: list[dict[str, Any]] = []
         self.requests: list[tuple[str, dict[str, str]]] = []
+        self._connections: set[socket.socket] = set()
         webhook = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             wbufsize = -1
+
+            def setup(self) -> None:
+                super().setup()
+                webhook._connections.add(self.connection)
 
             def do_POST(self) -> None:
                 review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -118,6 +125,10 @@ class Webhook:
         self._thread.start()
 
     def close(self) -> None:
+        """Ends it, with its connections: those of all tests were more than a process may have open."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+        for connection in self._connections:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)

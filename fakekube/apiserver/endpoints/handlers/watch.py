@@ -371,15 +371,15 @@ class WatchStream:
         return [self._encoder.bookmark(self._cursor.position)]
 
     def _take_timed(self) -> list[bytes]:
+        """Returns the bookmark that is due; ends the stream at its time, but not before a bookmark that was due earlier."""
         now = self._clock.monotonic()
-        if now >= self._ends_at:
-            self.ended = True
-            return []
-        if not self._bookmarks.pass_due(now):
-            return []
-        assert self._cursor is not None
-        reached = min(self._cursor.position, self._bucket.newest)  # writes to other resources cause no bookmark here
-        return [self._encoder.bookmark(reached)] if reached > self._began_at else []
+        if self._bookmarks.pass_due(now):
+            assert self._cursor is not None
+            reached = min(self._cursor.position, self._bucket.newest)  # writes to other resources cause no bookmark here
+            if reached > self._began_at:
+                return [self._encoder.bookmark(reached)]
+        self.ended = now >= self._ends_at
+        return []
 
 
 def open_watch(scope: Scope, options: ListOptions, encoder: EventEncoder) -> WatchStream:
