@@ -118,6 +118,12 @@ async def _wait(program: Program) -> int:
     return await wait(program)
 
 
+async def _nginx(program: Program) -> int:
+    from fakekube.nodes.images.programs import nginx
+
+    return await nginx(program)
+
+
 async def _nonewprivs(program: Program) -> int:
     from fakekube.nodes.images.programs import nonewprivs
 
@@ -180,9 +186,9 @@ def _key() -> str:
     return credentials("localhost").server_key
 
 
-def _web_server(name: str) -> Image:
+def _web_server(name: str, program: Command) -> Image:
     """Returns an image that serves ports and needs no process."""
-    return Image(programs={name: _wait, "/docker-entrypoint.sh": _wait}, entrypoint=(name,), daemon=True)
+    return Image(programs={name: program, "/docker-entrypoint.sh": _wait}, entrypoint=(name,), daemon=True)
 
 
 def _picture(name: str) -> Image:
@@ -211,8 +217,8 @@ _IMAGES: Final[Mapping[str, Image]] = {
     ),
     "netshoot": Image(command=("bash",), system=_ALPINE),
     "perl": Image(programs={"perl": _perl}, command=("perl", "-de0")),
-    "nginx": _web_server("nginx"),
-    "httpd": _web_server("httpd-foreground"),
+    "nginx": _web_server("nginx", _nginx),
+    "httpd": _web_server("httpd-foreground", _wait),
     "pause": Image(programs={"/pause": _wait}, entrypoint=("/pause",), shell=False, daemon=True),
     "agnhost": Image(
         programs={"/agnhost": _agnhost, "/agnhost-2": _agnhost},

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from fakekube.base.golang.strconv import TRUE_TEXTS
 from fakekube.base.golang.timestamps import parse_duration
 from fakekube.nodes.images.servers import Answer, Request, listen_http
 from fakekube.nodes.runtime.commands import command
 from fakekube.nodes.runtime.program import Program, Usage
-from fakekube.nodes.runtime.scheduling import wait_until
+from fakekube.nodes.runtime.scheduling import serve
 
 #: The token of the pod's service account.
 SERVICE_ACCOUNT_TOKEN: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"
@@ -88,9 +88,47 @@ _PI: Final = re.compile(r"bpi\((\d+)\)")
 
 
 async def wait(program: Program) -> int:
-    """Waits until it is killed."""
-    code: int = await wait_until(lambda: None)
-    return code
+    """Waits until a signal stops it."""
+    return await serve()
+
+
+#: The version of nginx in an image whose tag is none.
+_NGINX: Final = "1.29.3"
+_TESTED: Final = (
+    "nginx: the configuration file /etc/nginx/nginx.conf syntax is ok\n"
+    "nginx: configuration file /etc/nginx/nginx.conf test is successful\n"
+)
+
+
+async def nginx(program: Program) -> int:
+    """Runs until it is killed, as the server of the container's port 80; or does what -v, -V, -t, -T or -s asks for."""
+    for number, word in enumerate(program.args):
+        if word in ("-v", "-V"):
+            await program.stderr.write(f"nginx version: nginx/{_version(program.host.spec, _NGINX)}\n".encode())
+            return 0
+        if word in ("-t", "-T"):
+            await program.stderr.write(_TESTED.encode())
+            return 0
+        if word == "-s":
+            return await _signal_nginx(program, "".join(program.args[number + 1 : number + 2]))
+    return await wait(program)
+
+
+async def _signal_nginx(program: Program, signal: str) -> int:
+    """Lets the server stop; it has no other signals that change something here."""
+    if signal in ("stop", "quit"):
+        return await program.run_other(["kill", "1"], program)
+    if signal not in ("reload", "reopen"):
+        return await program.complain(f'invalid option: "-s {signal}"')
+    now, pid = f"{program.task_time():%Y/%m/%d %H:%M:%S}", program.task.pid
+    await program.stderr.write(f"{now} [notice] {pid}#{pid}: signal process started\n".encode())
+    return 0
+
+
+def _version(container: Mapping[str, Any], default: str) -> str:
+    """Returns the version in the tag of a container's image, e.g. 1.27.0 of nginx:1.27.0-alpine."""
+    found = re.search(r":(\d+(\.\d+)*)(-|$)", container.get("image") or "")
+    return found[1] if found else default
 
 
 async def nonewprivs(program: Program) -> int:

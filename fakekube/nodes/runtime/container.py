@@ -47,6 +47,7 @@ from fakekube.nodes.runtime.scheduling import (
     Task,
     code_of_failure,
     current,
+    serve,
     sleep,
     wait_until,
 )
@@ -510,6 +511,8 @@ class MainProgram:
         self._started = False
         self.absent = False
         """Whether the shell does not have the program."""
+        self.is_server = False
+        """Whether the program is the server that is the entry point of its image, which only a signal ends."""
         self._driven = False
         """Whether the program runs without followers (`start_now`)."""
 
@@ -630,8 +633,10 @@ class MainProgram:
             await _Output(self, "stdout").write(f"{line}\n".encode())
         argv = self._argv()
         if not argv:
-            if base_name(self.container.spec.get("image", "")) not in ENTRYPOINTS:
-                self._tell_absent()
+            if base_name(self.container.spec.get("image", "")) in ENTRYPOINTS:
+                self.is_server = True
+                return await serve()
+            self._tell_absent()
             return await _forever()
         stdin: Descriptor = PipeReader(self.stdin) if self.container.spec.get("stdin") else Null()
         descriptors: dict[int, Descriptor] = {0: stdin, 1: _Output(self, "stdout"), 2: _Output(self, "stderr")}

@@ -180,7 +180,8 @@ class Runtime:
         the end of its container."""
         decides = container.behaviour().follows_command
         if decides is None:
-            decides = bool(container.spec.get("stdin")) or self.images.runs(container.spec, ends=is_meant_to_end(pod))
+            decides = bool(container.spec.get("stdin")) or container.main.is_server
+            decides = decides or self.images.runs(container.spec, ends=is_meant_to_end(pod))
         if decides and self._on_exit is not None:
             self._on_exit(pod, container, code)
 

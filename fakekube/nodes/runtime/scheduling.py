@@ -35,6 +35,7 @@ T = TypeVar("T")
 
 SIGHUP: Final = 1
 SIGINT: Final = 2
+SIGQUIT: Final = 3
 SIGKILL: Final = 9
 SIGSEGV: Final = 11
 SIGPIPE: Final = 13
@@ -43,7 +44,7 @@ SIGTERM: Final = 15
 SIGNALS: Final = {
     "HUP": SIGHUP,
     "INT": SIGINT,
-    "QUIT": 3,
+    "QUIT": SIGQUIT,
     "KILL": SIGKILL,
     "USR1": 10,
     "USR2": 12,
@@ -173,6 +174,22 @@ async def sleep(seconds: float) -> None:
     """Waits for a number of seconds of the cluster's clock."""
     task = current()
     await task.scheduler.sleep_until(task.scheduler.time + max(seconds, 0.0))
+
+
+#: The signals at which a server stops.
+_STOPS: Final = frozenset({SIGINT, SIGQUIT, SIGTERM})
+
+
+async def serve() -> int:
+    """Waits as a server does, until a signal stops it. Returns its exit code, 0."""
+    current().caught = _STOPS
+    try:
+        code: int = await wait_until(lambda: None)
+    except Killed as killed:
+        if killed.signal not in _STOPS:
+            raise
+        return 0
+    return code
 
 
 class Task:

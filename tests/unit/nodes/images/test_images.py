@@ -206,3 +206,24 @@ def test_the_arguments_of_the_image_curl_are_those_of_curl_or_a_program(cluster:
     client = cluster.pods.get("client")
     assert "Welcome to nginx!" in client.exec("/entrypoint.sh -s http://web").stdout
     assert client.exec("/entrypoint.sh sh -c 'id -u'").stdout == "100\n"
+
+
+def test_options_of_nginx_do_not_start_another_server(cluster: Cluster) -> None:
+    cluster.create(pod("web", "nginx:1.27.4-alpine"))
+    cluster.settle()
+    inside = cluster.pods.get("web")
+    assert inside.exec("nginx -v").stderr == "nginx version: nginx/1.27.4\n"
+    assert inside.exec("nginx -t").stderr.endswith("nginx.conf test is successful\n")
+    assert inside.exec("nginx -s reload").code == 0
+    assert status(cluster, "web")["containerStatuses"][0]["restartCount"] == 0
+    assert inside.exec("nginx -s nosuch").stderr == 'nginx: invalid option: "-s nosuch"\n'
+
+
+@pytest.mark.parametrize(("image", "command"), [("nginx", "nginx -s stop"), ("nginx", "kill 1"), ("redis:8", "kill -s INT 1")])
+def test_a_server_that_a_signal_stops_is_started_again(cluster: Cluster, image: str, command: str) -> None:
+    cluster.create(pod("web", image))
+    cluster.settle()
+    cluster.pods.get("web").exec(command)
+    cluster.wait_for("pods", "web", until=lambda found: found["status"]["containerStatuses"][0]["restartCount"] == 1)
+    ended = status(cluster, "web")["containerStatuses"][0]["lastState"]["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (0, "Completed")
