@@ -20,6 +20,7 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apis.core.pods.resize import RESIZABLE
 from fakekube.apis.core.pods.resources import STATUSES, pod_requests, with_status_resources
+from fakekube.apis.core.pods.visitor import is_sidecar
 from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.apis.well_known import TERMINAL_POD_PHASES
 from fakekube.base.golang.strings import aggregate_errors
@@ -119,15 +120,15 @@ def insufficient_resource(resource: str, requested: int, used: int, capacity: in
 
 
 def _condition(pod: StoredObject, type_: str, reason: str, message: str, now: str) -> Object:
-    """Returns the condition of a resize that is not actuated."""
+    """Returns the condition of a resize that is not actuated; one in progress has no reason."""
     return {
         "type": type_,
         "status": "True",
         "observedGeneration": pod["metadata"].get("generation", 0),
         "lastProbeTime": now,
         "lastTransitionTime": now,
-        "reason": reason,
-        "message": message,
+        "reason": reason or None,
+        "message": message or None,
     }
 
 
@@ -233,9 +234,7 @@ class AllocationManager:
         """
         if is_resized(pod):
             return self._resize(key, pod, node)
-        if any(find_condition(pod.get("status") or {}, one) is not None for one in CONDITIONS):
-            return self._clear(key, pod), ()
-        return pod, ()
+        return (self._clear(key, pod) if _conditions_of(pod) and _runs(pod) else pod), ()
 
     def _resize(self, key: Key, pod: Object, node: Object) -> tuple[Object, Sequence[Exit]]:
         name = node["metadata"]["name"]
@@ -254,10 +253,17 @@ class AllocationManager:
             return self._write_error(pod, error), ()
         self._record_start(pod)
         self._workers.resize(pod)
-        written = self._kubelet.patch_status("pods", pod, self._status_after(pod), manager="kubelet")
-        self._record(written, "Normal", "ResizeCompleted", "Pod resize completed")
-        now = self._kubelet.clock.monotonic()
         restarted = [change for change in changes if change.restarts]
+        status = self._status_after(pod)
+        kept = [_condition(pod, IN_PROGRESS, "", "", self._kubelet.client.now())] if restarted else []
+        removed = [one for one in _conditions_of(pod) if not kept or one != IN_PROGRESS]
+        conditions = [*kept, *({"$patch": "delete", "type": one} for one in removed)]
+        if conditions:
+            status["conditions"] = conditions
+        written = self._kubelet.patch_status("pods", pod, status, manager="kubelet")
+        if not restarted:
+            self._record(written, "Normal", "ResizeCompleted", "Pod resize completed")
+        now = self._kubelet.clock.monotonic()
         exits = [Exit(one.container["name"], one.status.get("restartCount", 0), Run(0.0, KILLED), now) for one in restarted]
         return written, exits
 
@@ -315,9 +321,6 @@ class AllocationManager:
                 changed[field] = [_with_resources(one, resources.get(one["name"])) for one in status[field]]
         if self._kubelet.context.emulation.enabled(POD_LEVEL_RESIZE):
             changed |= replacing(status, resources_in_status(pod["spec"], "Running"))
-        cleared = [one for one in CONDITIONS if find_condition(status, one) is not None]
-        if cleared:
-            changed["conditions"] = [{"$patch": "delete", "type": one} for one in cleared]
         return changed
 
     def _write_pending(self, pod: Object, pending: Pending) -> Object:
@@ -357,12 +360,26 @@ class AllocationManager:
         return written
 
     def _clear(self, key: Key, pod: Object) -> Object:
-        """Removes the conditions of a resize that was taken back."""
+        """Removes the conditions of a resize that was taken back, or whose containers have been restarted."""
         self._pending.get(pod["spec"].get("nodeName", ""), set()).discard(key)
-        known = [one for one in CONDITIONS if find_condition(pod["status"], one) is not None]
-        return self._kubelet.patch_status(
-            "pods", pod, {"conditions": [{"$patch": "delete", "type": one} for one in known]}, manager="kubelet"
-        )
+        known = _conditions_of(pod)
+        status = {"conditions": [{"$patch": "delete", "type": one} for one in known]}
+        written = self._kubelet.patch_status("pods", pod, status, manager="kubelet")
+        if IN_PROGRESS in known:
+            self._record(written, "Normal", "ResizeCompleted", "Pod resize completed")
+        return written
+
+
+def _conditions_of(pod: StoredObject) -> list[str]:
+    """Returns the types of the conditions of a resize that a pod has."""
+    return [one for one in CONDITIONS if find_condition(pod.get("status") or {}, one) is not None]
+
+
+def _runs(pod: StoredObject) -> bool:
+    """Reports whether all containers and sidecars of a pod are running."""
+    inits = {one["name"] for one in pod["spec"].get("initContainers") or () if not is_sidecar(one)}
+    statuses = (*pod["status"].get("containerStatuses", ()), *pod["status"].get("initContainerStatuses", ()))
+    return all("running" in (one.get("state") or {}) for one in statuses if one["name"] not in inits)
 
 
 def replacing(status: StoredObject, fields: Mapping[str, Any]) -> Object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -43,7 +44,7 @@ def resize(cluster: Cluster, cpu: str) -> None:
 
 def condition(cluster: Cluster, type_: str) -> tuple[str, str] | None:
     found = next((one for one in status_of(cluster)["conditions"] if one["type"] == type_), None)
-    return None if found is None else (found["reason"], found["message"])
+    return None if found is None else (found.get("reason", ""), found.get("message", ""))
 
 
 @pytest.mark.parametrize("told", [False, True])
@@ -100,12 +101,34 @@ def test_a_resize_restarts_a_container_with_the_policy_restart_container(cluster
     found = status_of(cluster)
     (status,), (other,) = found["containerStatuses"], found["initContainerStatuses"]
     assert status["restartCount"] == 1 and status["allocatedResources"] == {"cpu": "200m"}
-    assert other["restartCount"] == 0
+    assert other["restartCount"] == 0 and condition(cluster, "PodResizeInProgress") is None
+    assert {"ResizeStarted", "ResizeCompleted"} <= set(events(cluster))
     patch(cluster, {"initContainers": [{"name": "sidecar", "resources": {"requests": {"cpu": "300m"}}}]})
     found = status_of(cluster)
     (status,), (other,) = found["containerStatuses"], found["initContainerStatuses"]
     assert (status["restartCount"], other["restartCount"]) == (1, 1)
     assert other["allocatedResources"] == {"cpu": "300m"} and found["allocatedResources"] == {"cpu": "500m"}
+
+
+def test_a_resize_is_in_progress_until_the_container_has_been_restarted(cluster: Cluster) -> None:
+    policy = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
+    cluster.create(pod("p", {"resources": {"requests": {"cpu": "100m"}}, "resizePolicy": policy}))
+    cluster.settle()
+    version = cluster.get("pods", "p")["metadata"]["resourceVersion"]
+    resize(cluster, "200m")
+    changes = cluster.watch("/api/v1/pods", {"resourceVersion": version})
+    try:
+        statuses = [json.loads(line)["object"]["status"] for line in changes.take()]
+    finally:
+        changes.close()
+    seen = [
+        (any(one["type"] == "PodResizeInProgress" for one in status["conditions"]), status["containerStatuses"][0])
+        for status in statuses
+    ]
+    assert all(
+        in_progress or main["restartCount"] == 1 for in_progress, main in seen if main["allocatedResources"]["cpu"] == "200m"
+    )
+    assert not seen[-1][0] and seen[-1][1]["restartCount"] == 1
 
 
 def test_the_cgroup_of_a_container_has_its_resources(cluster: Cluster) -> None:
