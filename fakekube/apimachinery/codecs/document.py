@@ -20,7 +20,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
 
@@ -95,6 +95,17 @@ class CompressedText:
 # --- Documents ----------------------------------------------------------------------------------------------------------
 
 
+class Parts(NamedTuple):
+    """The parts of a packed object: what objects of one workload have each for itself, and what they have in common."""
+
+    metadata: Object
+    """Without managedFields."""
+    managed_fields: bytes
+    """The JSON of the list; b"" if there is none."""
+    rest: bytes
+    """The JSON of the object without its metadata."""
+
+
 class Document:
     """An immutable object and its cached encodings."""
 
@@ -141,7 +152,7 @@ class Document:
             tree = _get_tree(self)
         except AttributeError:
             text = self._text()
-            tree = _unpack_metadata(text, self._end)[0] if self._end else orjson.loads(text)
+            tree = {"metadata": _read_metadata(text, self._end)[0]} if self._end else orjson.loads(text)
         return tree["metadata"].get("labels")  # type: ignore[no-any-return]
 
     def pack(self) -> None:
@@ -167,10 +178,15 @@ class Document:
         with suppress(AttributeError):
             del self.object
 
-    def encoding(self, key: Hashable, make: Callable[[StoredObject], V]) -> V:
+    def encoding(self, key: Hashable, make: Callable[[StoredObject], V], make_of_parts: Callable[[Parts], V] | None = None) -> V:
         """Returns `make(object)`, cached by key.
 
         Concurrent threads may each call `make`; all get equal values, and one of them is cached.
+
+        Args:
+            key: of the cache.
+            make: makes the encoding.
+            make_of_parts: makes the same of the parts of a packed document; called in place of `make` where that is possible.
         """
         try:
             return self._made[key]  # type: ignore[no-any-return]
@@ -179,7 +195,10 @@ class Document:
         try:
             tree = _get_tree(self)
         except AttributeError:
-            made = make(self.tree)
+            if make_of_parts is not None and self._end:
+                made = make_of_parts(_split(self._text(), self._end))
+            else:
+                made = make(self.tree)
             return self._made.setdefault(key, made) if made.__class__ in _TREELESS else made
         return self._made.setdefault(key, make(tree))  # type: ignore[no-any-return]
 
@@ -198,9 +217,10 @@ class Document:
         try:
             end = _end_of_metadata(_get_tree(self), text)
         except AttributeError:
-            text, end = self._text(), self._end
-            if not json.is_canonical(text[:end]):
+            packed, end = self._text(), self._end
+            if packed is not text and not json.is_canonical(packed[:end]):
                 return None
+            text = packed
         return text[len(_BEGINNING) : end] if end else None
 
     @property
@@ -263,20 +283,26 @@ def _unpack(packed: bytes, end: int) -> StoredObject:
     """
     if not end:
         return orjson.loads(packed)  # type: ignore[no-any-return]
-    tree, begin = _unpack_metadata(packed, end)
-    if begin >= 0:
-        tree["metadata"]["managedFields"] = _read_part(packed[begin + len(_BEFORE_MANAGED_FIELDS) - 1 : end - 1])
-    tree.update(_read_part(b"{" + packed[end + 1 :]))
-    return tree
+    metadata, managed_fields, rest = _split(packed, end)
+    if managed_fields:
+        metadata["managedFields"] = read_part(managed_fields)
+    return {"metadata": metadata, **read_part(rest)}
 
 
-def _unpack_metadata(packed: bytes, end: int) -> tuple[Object, int]:
-    """Makes the tree of a packed object of its metadata alone, without managedFields; returns where these begin, or -1."""
+def _split(packed: bytes, end: int) -> Parts:
+    """Returns the parts of a packed object; `end`: where its metadata ends."""
+    metadata, begin = _read_metadata(packed, end)
+    managed_fields = b"" if begin < 0 else packed[begin + len(_BEFORE_MANAGED_FIELDS) - 1 : end - 1]
+    return Parts(metadata, managed_fields, b"{" + packed[end + 1 :])
+
+
+def _read_metadata(packed: bytes, end: int) -> tuple[Object, int]:
+    """Makes the tree of the metadata of a packed object, without managedFields; returns where these begin, or -1."""
     begin = packed.find(_BEFORE_MANAGED_FIELDS, 0, end)
-    return orjson.loads(packed[:end] + b"}" if begin < 0 else packed[:begin] + b"}}"), begin
+    return orjson.loads(packed[len(_BEGINNING) : end] if begin < 0 else packed[len(_BEGINNING) : begin] + b"}"), begin
 
 
-def _read_part(text: bytes) -> Any:
+def read_part(text: bytes) -> Any:
     """Returns the tree of a text, which is shared."""
     found = _parts.get(text)
     if found is None:
@@ -326,9 +352,14 @@ def json_of(documents: Iterable[Document]) -> list[bytes]:
     return [document._json or document.json for document in documents]
 
 
-def encodings_of(documents: Iterable[Document], key: Hashable, make: Callable[[StoredObject], V]) -> list[V]:
+def encodings_of(
+    documents: Iterable[Document],
+    key: Hashable,
+    make: Callable[[StoredObject], V],
+    make_of_parts: Callable[[Parts], V] | None = None,
+) -> list[V]:
     """Returns the `encoding` of each document, for encodings that are never empty."""
-    return [document._made.get(key) or document.encoding(key, make) for document in documents]
+    return [document._made.get(key) or document.encoding(key, make, make_of_parts) for document in documents]
 
 
 def encode_all(
@@ -344,33 +375,59 @@ def encode_all(
                 made.setdefault(key, makers[key](tree))
 
 
-# --- The encodings of list items that are equal in many objects ------------------------------------------------------
-# Replicas have the same containers, ports, tolerations and managed fields. The cache key is the item's JSON, which is
-# much cheaper to encode than any other format. The cache is bounded in number and size.
+# --- The encodings of parts that are equal in many objects -----------------------------------------------------------
+# Replicas have the same containers, ports, tolerations and managed fields. The cache key is the part's JSON, which is
+# much cheaper to encode than any other format. The caches are bounded in number and size.
 
 
-#: The maximum JSON length of cached items in bytes, and the maximum number of items.
+#: The maximum JSON length of cached parts in bytes, and the maximum number of parts.
 _MAXIMUM_BYTES: Final = 2048
 _MAXIMUM_ITEMS: Final = 256
+#: After so many values in a row that were not in the cache, as statuses of running containers, one in `_SAMPLE` is looked up.
+_MAX_MISSES: Final = 64
+_SAMPLE: Final = 16
 
 
 def cached_encoder(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
-    """Wraps an encoder of plain JSON data with a bounded cache."""
+    """Wraps an encoder of plain JSON data with a bounded cache, which is used as long as values are found in it."""
     cache: BoundedCache[bytes, bytes] = BoundedCache(_MAXIMUM_ITEMS)
+    misses = 0
 
     def encoded(value: Any) -> bytes:
+        nonlocal misses
+        if misses > _MAX_MISSES and misses % _SAMPLE:
+            misses += 1
+            return encode(value)
         try:
             key = orjson.dumps(value)
         except orjson.JSONEncodeError:  # integers beyond 64 bits, bytes, invalid UTF-8
             return encode(value)
         made = cache.get(key)
-        if made is None:
-            made = encode(value)
-            if len(key) <= _MAXIMUM_BYTES:
-                cache.add(trim(key), made)
+        if made is not None:
+            misses = 0
+            return made
+        misses += 1
+        made = encode(value)
+        if len(key) <= _MAXIMUM_BYTES:
+            cache.add(trim(key), made)
         return made
 
     return encoded
+
+
+def part_encoder(encode: Callable[[Any], bytes]) -> Callable[[bytes], bytes]:
+    """Makes an encoder of plain JSON data that is given as JSON, with a bounded cache."""
+    cache: BoundedCache[bytes, bytes] = BoundedCache(_MAXIMUM_ITEMS)
+
+    def encode_part(text: bytes) -> bytes:
+        made = cache.get(text)
+        if made is None:
+            made = encode(read_part(text))
+            if len(text) <= _MAXIMUM_BYTES:
+                cache.add(text, made)
+        return made
+
+    return encode_part
 
 
 # --- Parts of large response bodies, which are joined while they are sent -----------------------------------------------

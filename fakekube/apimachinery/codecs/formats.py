@@ -219,7 +219,8 @@ class Protobuf:
     def items(self, documents: Iterable[Document], kind: Kind) -> Items:
         if kind.type is None:
             raise EncodeError(f"{kind.name} has no Protobuf form")
-        return Items(encodings_of(documents, ("protobuf", kind.name), partial(protobuf.encode_item, kind.type)))
+        make, make_of_parts = partial(protobuf.encode_item, kind.type), protobuf.parts_item_encoder(kind.type)
+        return Items(encodings_of(documents, ("protobuf", kind.name), make, make_of_parts))
 
     def object(self, item: bytes, kind: Kind) -> bytes:
         return protobuf.document(kind.api_version, kind.kind, item)

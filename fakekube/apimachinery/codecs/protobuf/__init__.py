@@ -9,13 +9,14 @@ TypeMeta), meta/v1 (WatchEvent, ListMeta).
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from fakekube.apimachinery.codecs import ContentError, DecodeError
-from fakekube.apimachinery.codecs.document import Chunks, Items, enclose
+from fakekube.apimachinery.codecs.document import Chunks, Items, Parts, enclose
 from fakekube.apimachinery.codecs.protobuf.decoder import read_struct
-from fakekube.apimachinery.codecs.protobuf.encoder import content_of
+from fakekube.apimachinery.codecs.protobuf.encoder import content_of, parts_encoder
 from fakekube.apimachinery.codecs.protobuf.wire import Member, Table, encode_varint, scan
 from fakekube.apimachinery.data import DEFAULT
 from fakekube.apimachinery.schema.builtin import Builtins, builtins, type_of
@@ -67,7 +68,18 @@ def encode_item(type_: Type, obj: dict[str, Any]) -> bytes:
     Raises:
         EncodeError: the object does not fit the type.
     """
-    return _delimit(2, content_of(type_)(obj))
+    return _item(content_of(type_)(obj))
+
+
+def _item(content: bytes) -> bytes:
+    return b"\x12" + encode_varint(len(content)) + content
+
+
+@cache
+def parts_item_encoder(type_: Type) -> Callable[[Parts], bytes] | None:
+    """Returns the function that encodes the parts of a packed object like `encode_item`; None if these have another form."""
+    encode_parts = parts_encoder(type_)
+    return None if encode_parts is None else lambda parts: _item(encode_parts(parts))
 
 
 def document(api_version: str, kind: str, made: bytes) -> bytes:

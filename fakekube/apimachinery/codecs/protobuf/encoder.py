@@ -18,11 +18,11 @@ import base64
 import struct
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, Final
 
 from fakekube.apimachinery.codecs import EncodeError, json
-from fakekube.apimachinery.codecs.document import cached_encoder
+from fakekube.apimachinery.codecs.document import Parts, cached_encoder, part_encoder
 from fakekube.apimachinery.codecs.protobuf.wire import Layout, encode_varint, is_wrapped, layout
 from fakekube.apimachinery.schema.model import Field, Shape, Type
 from fakekube.base.caches import BoundedCache
@@ -46,6 +46,31 @@ def content_of(type_: Type) -> Write:
 
 
 _guarded_encoders: dict[Type, Write] = {}
+
+
+@cache
+def parts_encoder(type_: Type) -> Callable[[Parts], bytes] | None:
+    """Returns the function that encodes the parts of an object of this type like `content_of`; None if it has no usual metadata.
+
+    Managed fields, and what follows the metadata, are encoded once for the objects of a workload.
+    """
+    members = layout(type_)
+    metadata = members.fields.get(1)
+    if metadata is None or metadata.name != "metadata" or "managedFields" not in metadata.type.fields:
+        return None
+    managed_fields = metadata.type.fields["managedFields"]
+    rest = Layout({number: field for number, field in members.fields.items() if number != 1}, members.inlined)
+    encode_metadata, tag = _content(metadata.type), _tag(1, 2)
+    encode_managed_fields = part_encoder(_field(managed_fields, b""))  # the last field of metadata
+    encode_rest = part_encoder(_struct(rest))
+
+    def write(parts: Parts) -> bytes:
+        content = encode_metadata(parts.metadata)
+        if parts.managed_fields:
+            content += encode_managed_fields(parts.managed_fields)
+        return tag + _delimit(content) + encode_rest(parts.rest)
+
+    return _guard(write)
 
 
 def _guard(write: Write) -> Write:

@@ -239,6 +239,8 @@ def encode_varint(number: int) -> bytes:
     """Encodes a varint; negative numbers take 64 bits."""
     if 0 <= number < 0x80:
         return bytes((number,))
+    if 0 <= number < 0x4000:  # most lengths
+        return bytes((number & 0x7F | 0x80, number >> 7))
     number &= 0xFFFFFFFFFFFFFFFF
     encoded = bytearray()
     while number > 0x7F:

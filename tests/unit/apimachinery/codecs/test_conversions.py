@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.apimachinery.codecs import DecodeError, cbor, json, protobuf, yaml
+from fakekube.apimachinery.codecs import DecodeError, cbor, formats, json, protobuf, yaml
+from fakekube.apimachinery.codecs.document import Document, Parts
+from fakekube.apimachinery.codecs.formats import Kind
 from fakekube.apimachinery.schema import decode
 from fakekube.apimachinery.schema.builtin import builtins
 from fakekube.apimachinery.schema.model import Type
@@ -132,3 +136,36 @@ def test_hostile_inputs_are_rejected(what: str) -> None:
     name, body = HOSTILE[what]
     with pytest.raises(DecodeError):
         next(format_ for format_ in FORMATS if format_.name == name).read(body)
+
+
+def _listed(document: Document, type_: Type) -> bytes:
+    """Returns a document as it is encoded in a list."""
+    return b"".join(formats.format_of("protobuf").items([document], Kind("v1", type_.name, type_)))
+
+
+@given(objects(), st.booleans())
+def test_packed_objects_are_listed_in_protobuf_as_others(given_object: tuple[Type, Obj], shares_parts: bool) -> None:
+    type_, obj = given_object
+    content = {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
+    first, document = Document(copy.deepcopy(content)), Document(copy.deepcopy(content))
+    expected = protobuf.encode_item(type_, content)
+    if shares_parts:
+        first.pack()
+        assert _listed(first, type_) == expected
+    document.pack()
+    assert _listed(document, type_) == expected
+
+
+def test_packed_pods_of_one_workload_are_listed_by_their_parts() -> None:
+    pod = builtins().kind_type("", "v1", "Pod")
+    assert pod is not None
+    encode_parts = protobuf.parts_item_encoder(pod)
+    assert encode_parts is not None
+    entry = {"manager": "m", "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {}}}
+    for name in "abc":
+        metadata = {"name": name, "labels": {"app": "a"}}
+        spec, status = {"containers": [{"name": "c", "image": "i"}], "nodeName": "n"}, {"phase": "Running"}
+        parts = Parts(metadata, orjson.dumps([entry]), orjson.dumps({"spec": spec, "status": status}))
+        whole = {"metadata": {**metadata, "managedFields": [entry]}, "spec": spec, "status": status}
+        assert encode_parts(parts) == protobuf.encode_item(pod, whole)
+    assert protobuf.parts_item_encoder(pod.fields["metadata"].type) is None
