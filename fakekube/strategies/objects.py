@@ -2,9 +2,9 @@
 
 Schemas are those of CustomResourceDefinitions and of the OpenAPI v3 documents of the API. Types, formats, bounds, patterns,
 enumerations, required fields and list types are respected; the texts and numbers in rules of CEL become likely values. A
-candidate is made for the schema of its resource, and the API server is asked with a dry run. Optional fields that it refuses are
-taken away, and after some refusals the example is given up. So rules that no schema states hold as well: those in CEL, those of
-built-in kinds, admission.
+candidate is made for the schema of its resource, and the API server is asked with a dry run. Optional fields that it refuses, or
+that lack something, are taken away, and after some refusals the example is given up. So rules that no schema states hold as well:
+those in CEL, those of built-in kinds, admission.
 
 Invariants: every object that is drawn was accepted by a dry run in the cluster of the strategy. A schema that allows a finite
 value has a strategy; recursive schemas end at `MAX_DEPTH`.
@@ -27,8 +27,10 @@ from hypothesis import reject
 from hypothesis import strategies as st
 
 from fakekube.apimachinery.data import DEFAULT
+from fakekube.base.golang.regexp import matcher
 from fakekube.base.objects import Object, group_version, group_version_path
 from fakekube.controllers.client.client import collection_path
+from fakekube.strategies.least_objects import NAMES, NO_NAME, least_object
 
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
@@ -39,27 +41,12 @@ _ATTEMPTS: Final = 6
 _REPAIRS: Final = 6
 _PART: Final = re.compile(r"[^.\[\]]+|\[[^\]]*\]")
 
-_POD_SPEC: Final = {"containers": [{"name": "main", "image": "nginx"}]}
-_TEMPLATE: Final = {"metadata": {"labels": {"app": "a"}}, "spec": _POD_SPEC}
-_SELECTED: Final = {"selector": {"matchLabels": {"app": "a"}}, "template": _TEMPLATE}
-#: Group and kind → the least that an object needs, where the schema does not say it.
-_NEEDED: Final[Mapping[tuple[str, str], Object]] = {
-    ("", "Pod"): {"spec": _POD_SPEC},
-    ("apps", "Deployment"): {"spec": _SELECTED},
-    ("apps", "ReplicaSet"): {"spec": _SELECTED},
-    ("apps", "DaemonSet"): {"spec": _SELECTED},
-    ("apps", "StatefulSet"): {"spec": {**_SELECTED, "serviceName": "a"}},
-    ("", "ReplicationController"): {"spec": {"selector": {"app": "a"}, "template": _TEMPLATE}},
-    ("batch", "Job"): {"spec": {"template": {"spec": {**_POD_SPEC, "restartPolicy": "Never"}}}},
-    ("batch", "CronJob"): {
-        "spec": {
-            "schedule": "* * * * *",
-            "jobTemplate": {"spec": {"template": {"spec": {**_POD_SPEC, "restartPolicy": "Never"}}}},
-        }
-    },
-    ("", "Service"): {"spec": {"ports": [{"port": 80}]}},
-    ("", "PersistentVolumeClaim"): {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}},
+#: Types of OpenAPI whose schemas say less than their readers demand.
+_READ_AS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": {"type": "string", "format": "quantity"},
+    "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime": {"type": "string", "format": "micro-time"},
 }
+_DEFAULT_NAMES: Final = ("a", "b", "c")
 
 
 def objects(
@@ -78,12 +65,11 @@ def objects(
         cluster: the cluster that judges; by default one of the strategy's own, without controllers.
         definitions: manifests that are loaded into the strategy's own cluster first, such as CustomResourceDefinitions.
         version: the minor of that cluster.
-        names: the names of the objects; by default "a", "b" and "c".
+        names: the names of the objects; by default "a", "b" and "c", or what the kind demands.
         namespace: of namespaced objects.
 
     Raises UnknownResource when an example is drawn, if the cluster does not serve the resource.
     """
-    names = st.sampled_from(("a", "b", "c")) if names is None else names
     made: list[_Judge] = []
 
     def judge() -> _Judge:
@@ -93,9 +79,9 @@ def objects(
 
     @st.composite
     def draw_accepted(draw: st.DrawFn) -> Object:
-        name = draw(names)
+        name = draw(judge().names if names is None else names)
         for _ in range(_ATTEMPTS):
-            found = judge().accept({**draw(judge().candidates), "metadata": {"name": name}})
+            found = judge().accept(name, draw(judge().candidates))
             if found is not None:
                 return found
         return reject()
@@ -120,11 +106,13 @@ class _Judge:
         self.mapping = cluster.mapping(resource)
         self._path = collection_path(self.mapping, namespace)
         self._document = _document(cluster, self.mapping.group, self.mapping.version)
-        needed = _NEEDED.get((self.mapping.group, self.mapping.kind), {})
+        kind = (self.mapping.group, self.mapping.kind)
+        self.names = st.sampled_from(NAMES.get(kind, _DEFAULT_NAMES))
+        least = least_object(*kind, namespace)
         schema = self._schema()
         shown = {name: part for name, part in (schema.get("properties") or {}).items() if name not in _OWN}
         top = {**schema, "properties": shown, "required": [name for name in schema.get("required") or () if name in shown]}
-        self.candidates: st.SearchStrategy[Object] = values(top, self._resolve).map(lambda made: _merge(deepcopy(needed), made))
+        self.candidates: st.SearchStrategy[Object] = values(top, self._resolve).map(lambda made: _merge(deepcopy(least), made))
 
     def _schema(self) -> Mapping[str, Any]:
         wanted = (self.mapping.group, self.mapping.version, self.mapping.kind)
@@ -136,19 +124,21 @@ class _Judge:
         return {"type": "object"}
 
     def _resolve(self, reference: str) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self._document["components"]["schemas"][reference.rpartition("/")[2]]
+        name = reference.rpartition("/")[2]
+        found: Mapping[str, Any] = _READ_AS.get(name) or self._document["components"]["schemas"][name]
         return found
 
-    def accept(self, obj: Object) -> Object | None:
-        """Returns `obj` without the optional fields that the cluster refuses; None if it refuses more."""
+    def accept(self, name: str, candidate: Object) -> Object | None:
+        """Returns the object without the optional fields that the cluster refuses; None if it refuses more."""
         version = group_version(self.mapping.group, self.mapping.version)
-        obj = {"apiVersion": version, "kind": self.mapping.kind, **obj}
+        metadata = {**candidate.get("metadata", {}), **({} if name == NO_NAME else {"name": name})}
+        obj = {"apiVersion": version, "kind": self.mapping.kind, **candidate, "metadata": metadata}
         for _ in range(_REPAIRS):
             answer = self._cluster.request("POST", self._path, body=obj, query={"dryRun": "All"})
             if answer.status < 300 or answer.status == 409:  # an object of this name exists: the strategy is about its content
                 return obj
             causes = (answer.json().get("details") or {}).get("causes") or ()
-            removed = [_remove(obj, cause.get("field", "")) for cause in causes]
+            removed = [_remove(obj, cause.get("field", "")) for cause in reversed(causes)]  # the last items of a list first
             if not any(removed):
                 return None
         return None
@@ -174,25 +164,27 @@ def _merge(base: Any, made: Any) -> Any:
 
 
 def _remove(obj: Any, field: str) -> bool:
-    """Removes the field of a cause, such as spec.ports[0].name or spec.labels[a.b]. Returns False if there is none."""
+    """Removes the field of a cause, such as spec.ports[0].name or spec.labels[a.b], or the part that should have it.
+
+    Returns False if there is neither. What is directly below the root stays.
+    """
     parts = [part.strip("[]\"'") for part in _PART.findall(field)]
     if not parts or parts[0] == "metadata":
         return False
-    for part in parts[:-1]:
-        if isinstance(obj, list) and part.isdigit() and int(part) < len(obj):
-            obj = obj[int(part)]
-        elif isinstance(obj, dict) and part in obj:
-            obj = obj[part]
-        else:
-            return False
-    last = parts[-1]
-    if isinstance(obj, dict) and last in obj:
-        del obj[last]
-        return True
-    if isinstance(obj, list) and last.isdigit() and int(last) < len(obj):
-        del obj[int(last)]
-        return True
-    return False
+    found: list[tuple[Any, str | int]] = []
+    for part in parts:
+        key = int(part) if isinstance(obj, list) and part.isdigit() else part
+        try:
+            below = obj[key]
+        except (IndexError, KeyError, TypeError):  # TypeError: a field is named below a scalar
+            break
+        found.append((obj, key))
+        obj = below
+    if not found or (len(found) == 1 and len(parts) > 1):
+        return False
+    container, last = found[-1]
+    del container[last]
+    return True
 
 
 # --- Strategies for JSON values that fit a schema ---------------------------------------------------------------------
@@ -225,6 +217,9 @@ _FORMATS: Final[Mapping[str, st.SearchStrategy[str]]] = {
     "uri": st.sampled_from(("https://example.com", "http://example.com/path")),
     "hostname": st.sampled_from(("example", "a.example.com")),
     "email": st.sampled_from(("a@example.com", "b@example.org")),
+    "micro-time": st.datetimes(datetime(2000, 1, 1), datetime(2040, 1, 1), timezones=st.just(UTC)).map(
+        lambda moment: moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    ),
     "quantity": st.sampled_from(("1", "100m", "2Gi")),
 }
 
@@ -312,14 +307,13 @@ class _Values:
         high = max(low, 12) if high is None else min(high, max(low, 64))
         if schema.get("format") in _FORMATS:
             return _FORMATS[schema["format"]]
-        pattern = schema.get("pattern")
-        if pattern is None:
+        fits = matcher(schema["pattern"]) if "pattern" in schema else lambda _text: True
+        if "pattern" not in schema:
             made: st.SearchStrategy[str] = st.text(_PRINTABLE, min_size=low, max_size=high)
         else:
-            made = st.from_regex(re.compile(pattern.replace("\\d", "[0-9]")), alphabet=_PRINTABLE).filter(
-                lambda text: low <= len(text) <= (schema.get("maxLength") or 1 << 20)
-            )
-        likely = [text for text in literals[0] if low <= len(text) <= high and (pattern is None or re.search(pattern, text))]
+            longest = schema.get("maxLength") or 1 << 20
+            made = _texts_like(schema["pattern"]).filter(lambda text: low <= len(text) <= longest and fits(text))
+        likely = [text for text in literals[0] if low <= len(text) <= high and fits(text)]
         return st.sampled_from(likely) | made if likely else made
 
     def _array(self, schema: Schema, literals: Any, depth: int) -> st.SearchStrategy[Any]:
@@ -360,6 +354,24 @@ class _Values:
     def _defer(self, schema: Schema, literals: Any, depth: int) -> st.SearchStrategy[Any]:
         """Returns the strategy for a part, which is made when it is drawn from: most parts of large schemas never are."""
         return st.deferred(lambda: self.strategy(schema, literals, depth + 1))
+
+
+#: Syntax of Go's regular expressions → Python's for texts that are mostly the same.
+_PYTHON_SYNTAX: Final = (
+    (r"\d", "[0-9]"), (r"\z", r"\Z"), (r"\pL", "[A-Za-z]"), (r"\p{L}", "[A-Za-z]"), (r"\pN", "[0-9]"), (r"\p{N}", "[0-9]"),
+    ("[:alnum:]", "A-Za-z0-9"), ("[:alpha:]", "A-Za-z"), ("[:digit:]", "0-9"), ("[:lower:]", "a-z"), ("[:upper:]", "A-Z"),
+    ("[:space:]", r"\s"), ("[:word:]", r"\w"), ("[:xdigit:]", "0-9A-Fa-f"),
+)  # fmt: skip
+_FLAGS: Final = re.compile(r"\(\?([imsU]+)\)")
+
+
+def _texts_like(pattern: str) -> st.SearchStrategy[str]:
+    """Returns a strategy for texts of which most match a pattern of Go."""
+    flags = {flag for group in _FLAGS.findall(pattern) for flag in group if flag != "U"}
+    for syntax, translation in _PYTHON_SYNTAX:
+        pattern = pattern.replace(syntax, translation)
+    start = f"(?{''.join(sorted(flags))})" if flags else ""
+    return st.from_regex(start + _FLAGS.sub("", pattern), alphabet=_PRINTABLE)
 
 
 def _bounds(schema: Schema, kind: type[Any]) -> tuple[Any, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ pytest.importorskip("hypothesis")
 from hypothesis import HealthCheck, find, given, settings  # noqa: E402
 
 from fakekube import Cluster  # noqa: E402
+from fakekube.controllers.client.client import collection_path  # noqa: E402
 from fakekube.strategies import objects, values  # noqa: E402
 
 RANGES: dict[str, Any] = {
@@ -72,6 +74,46 @@ def test_custom_resources_keep_to_schema_and_rules(obj: dict[str, Any]) -> None:
     assert len(ports) == len(set(ports))
 
 
+@pytest.fixture(scope="module")
+def bare() -> Cluster:
+    return Cluster(profile="apiserver")
+
+
+def creatable(cluster: Cluster) -> Iterator[str]:
+    """The resources of the preferred versions that can be created."""
+    groups = cluster.request("GET", "/apis").json()["groups"]
+    paths = {"": "/api/v1"} | {group["name"]: f"/apis/{group['preferredVersion']['groupVersion']}" for group in groups}
+    for group, path in paths.items():
+        for resource in cluster.request("GET", path).json()["resources"]:
+            if "/" not in resource["name"] and "create" in resource["verbs"]:
+                yield f"{resource['name']}.{group}".rstrip(".")
+
+
+def draws_what_is_accepted(resource: str, cluster: Cluster, namespace: str) -> None:
+    """Fails if hypothesis finds too few examples, or if the cluster refuses one."""
+    path = collection_path(cluster.mapping(resource), namespace)
+
+    @settings(quick, max_examples=3, suppress_health_check=())
+    @given(objects(resource, cluster=cluster, namespace=namespace))
+    def accepts(obj: dict[str, Any]) -> None:
+        answer = cluster.request("POST", path, body=obj, query={"dryRun": "All"})
+        assert answer.status < 300, answer.json()
+
+    accepts()
+
+
+def test_objects_of_all_built_in_kinds_are_drawn(bare: Cluster) -> None:
+    resources = set(creatable(bare)) - {"bindings"}  # a binding needs a pod
+    assert len(resources) > 60
+    for resource in sorted(resources):
+        draws_what_is_accepted(resource, bare, "default")
+
+
+@pytest.mark.parametrize("resource", ["events.events.k8s.io", "localsubjectaccessreviews.authorization.k8s.io", "services"])
+def test_objects_belong_to_their_namespace(resource: str, bare: Cluster) -> None:
+    draws_what_is_accepted(resource, bare, "kube-system")
+
+
 @pytest.mark.parametrize("resource", ["configmaps", "deployments", "services", "networkpolicies", "cronjobs"])
 def test_built_in_objects_are_accepted(resource: str, cluster: Cluster) -> None:
     @settings(quick, max_examples=4)
@@ -108,6 +150,8 @@ def test_texts_of_rules_are_likely_and_failures_shrink() -> None:
         ({"type": "integer", "minimum": 3, "maximum": 12, "multipleOf": 3}, lambda value: value in (3, 6, 9, 12)),
         ({"type": "integer", "minimum": 0, "exclusiveMinimum": True, "maximum": 2}, lambda value: value in (1, 2)),
         ({"type": "string", "minLength": 2, "maxLength": 3}, lambda value: 2 <= len(value) <= 3),
+        ({"type": "string", "pattern": "^(?i)[a-z]-[0-9]$"}, lambda value: re.fullmatch("[A-Za-z]-[0-9]", value)),
+        ({"type": "string", "pattern": r"^[[:alpha:]]+\d\z"}, lambda value: re.fullmatch("[A-Za-z]+[0-9]", value)),
         ({"type": "string", "enum": ["a", "b"]}, lambda value: value in ("a", "b")),
         ({"type": "string", "format": "date-time"}, lambda value: value.endswith("Z")),
         ({"type": "boolean", "nullable": True}, lambda value: value in (True, False, None)),
