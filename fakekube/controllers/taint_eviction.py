@@ -1,6 +1,7 @@
 """The taint eviction controller: deletes pods from nodes with NoExecute taints, when their tolerationSeconds are over.
 
-Invariant: the time of a pod starts when the controller first sees it on a node with such taints, and once only.
+Invariant: the time of a pod starts when the controller first sees it on a node with such taints; taints and tolerations that
+change later neither shorten nor prolong it, unless the pod is then not evicted at all, or at once.
 
 Specified by: pkg/controller/tainteviction/taint_eviction.go.
 """
@@ -22,14 +23,19 @@ def get_no_execute_taints(node: StoredObject | None) -> list[Object]:
     return [one for one in ((node or {}).get("spec") or {}).get("taints") or () if one.get("effect") == TAINT_EFFECT_NO_EXECUTE]
 
 
-def get_min_toleration_time(taints: Sequence[Object], tolerations: Sequence[Object]) -> float | None:
-    """Returns for how many seconds the taints are tolerated: 0 if one is not tolerated, None for ever (getMinTolerationTime)."""
+def get_matching_tolerations(taints: Sequence[Object], tolerations: Sequence[Object]) -> list[Object] | None:
+    """Returns the first toleration of each taint; None if one is not tolerated (GetMatchingTolerations)."""
     used = []
     for taint in taints:
-        tolerating = [one for one in tolerations if tolerates(one, taint)]
-        if not tolerating:
-            return 0.0
-        used.append(tolerating[0])
+        found = next((one for one in tolerations if tolerates(one, taint)), None)
+        if found is None:
+            return None
+        used.append(found)
+    return used
+
+
+def get_min_toleration_time(used: Sequence[Object]) -> float | None:
+    """Returns for how many seconds the taints of these tolerations are tolerated; None for ever (getMinTolerationTime)."""
     limits = [max(one["tolerationSeconds"], 0) for one in used if one.get("tolerationSeconds") is not None]
     return float(min(limits)) if limits else None
 
@@ -46,8 +52,8 @@ class TaintEvictionController(Reconciler):
     watches: ClassVar[tuple[str, ...]] = ("nodes", "pods")
 
     def on_start(self) -> None:
-        self._scheduled: dict[Key, tuple[str, float, float]] = {}
-        """Pod → its uid, the time since when it is tainted, and the time of its deletion."""
+        self._scheduled: dict[Key, float | None] = {}
+        """Pod → the time of its deletion; None if it was deleted."""
         self._tainted: set[str] = {node["metadata"]["name"] for node in self.cache.list("nodes") if get_no_execute_taints(node)}
         for pod in self.cache.list("pods"):
             if pod["spec"].get("nodeName") in self._tainted:
@@ -64,7 +70,7 @@ class TaintEvictionController(Reconciler):
         if resource == "pods":
             key = Key(metadata["namespace"], metadata["name"])
             if event_type == "DELETED":
-                self._scheduled.pop(key, None)
+                self._cancel_eviction(key)
                 return ()
             unchanged = old is not None and _eviction_fields(obj) == _eviction_fields(old)
             return (key,) if not unchanged and obj["spec"].get("nodeName") in self._tainted else ()
@@ -84,29 +90,27 @@ class TaintEvictionController(Reconciler):
         if pod is None or not pod["spec"].get("nodeName"):
             return
         taints = get_no_execute_taints(self.cache.get("nodes", "", pod["spec"]["nodeName"]))
-        seconds = get_min_toleration_time(taints, pod["spec"].get("tolerations") or ()) if taints else None
-        if seconds is None:
-            self._cancel_eviction(key, pod)
-            return
-        now = self.clock.monotonic()
-        uid = pod["metadata"]["uid"]
-        known = self._scheduled.get(key)
-        start = known[1] if known is not None and known[0] == uid else now
-        due = start + seconds
-        if due > now:
-            self._scheduled[key] = (uid, start, due)
-            self.requeue_after(key, due - now)
-            return
-        self._scheduled.pop(key, None)
-        self._evict_pod(pod)
+        used = get_matching_tolerations(taints, pod["spec"].get("tolerations") or ())
+        if used is None:
+            self._cancel_eviction(key)
+            self._evict_pod(key, pod)
+        elif not taints or (seconds := get_min_toleration_time(used)) is None:
+            self._cancel_eviction(key)
+        else:
+            now = self.clock.monotonic()
+            due = self._scheduled.setdefault(key, now + seconds)
+            if due is not None and due > now:
+                self.requeue_after(key, due - now)
+            elif due is not None:
+                self._evict_pod(key, pod)
 
-    def _cancel_eviction(self, key: Key, pod: Object) -> None:
+    def _cancel_eviction(self, key: Key) -> None:
         if self._scheduled.pop(key, None) is not None:
-            self._record_event(pod, f"Cancelling deletion of Pod {key.namespace}/{key.name}")
+            self._record_event(key, "Cancelling deletion of")
 
-    def _evict_pod(self, pod: Object) -> None:
+    def _evict_pod(self, key: Key, pod: Object) -> None:
         metadata = pod["metadata"]
-        self._record_event(pod, f"Marking for deletion Pod {metadata['namespace']}/{metadata['name']}")
+        self._record_event(key, "Marking for deletion")
         now = self.client.now()
         condition: dict[str, Any] = {
             "type": "DisruptionTarget",
@@ -125,8 +129,8 @@ class TaintEvictionController(Reconciler):
         except ApiError as error:
             if error.code != 404:
                 raise
+        self._scheduled[key] = None
 
-    def _record_event(self, pod: Object, message: str) -> None:
-        metadata = pod["metadata"]
-        about = {"kind": "Pod", "apiVersion": "v1", "namespace": metadata["namespace"], "name": metadata["name"]}
-        self.recorder.event(about, "Normal", "TaintManagerEviction", message)
+    def _record_event(self, key: Key, action: str) -> None:
+        about = {"kind": "Pod", "apiVersion": "v1", "namespace": key.namespace, "name": key.name}
+        self.recorder.event(about, "Normal", "TaintManagerEviction", f"{action} Pod {key.namespace}/{key.name}")

@@ -16,7 +16,7 @@ from fakekube.apimachinery.selectors.nodes import (
     tolerates,
 )
 from fakekube.controllers.node_lifecycle import ZoneState, boundary_step_for, condition_taints, zone_key, zone_state
-from fakekube.controllers.taint_eviction import get_min_toleration_time
+from fakekube.controllers.taint_eviction import get_matching_tolerations, get_min_toleration_time
 
 Object = dict[str, Any]
 
@@ -82,14 +82,18 @@ def test_tolerations(toleration: Object, tolerated: bool) -> None:
 @pytest.mark.parametrize(
     ("tolerations", "seconds"),
     [
-        ([], 0.0),
         ([{"operator": "Exists"}], None),
         ([{"operator": "Exists", "tolerationSeconds": 7}], 7.0),
         ([{"operator": "Exists", "tolerationSeconds": -1}], 0.0),
     ],
 )
 def test_min_toleration_time(tolerations: list[Object], seconds: float | None) -> None:
-    assert get_min_toleration_time([FIRE], tolerations) == seconds
+    assert get_matching_tolerations([FIRE], tolerations) == tolerations
+    assert get_min_toleration_time(tolerations) == seconds
+
+
+def test_a_taint_without_a_toleration_is_not_tolerated() -> None:
+    assert get_matching_tolerations([FIRE], []) is None
 
 
 NODE = {"metadata": {"name": "n", "labels": {"disk": "ssd", "size": "3"}}}
@@ -158,6 +162,59 @@ def test_no_pod_is_evicted_while_all_nodes_have_failed(cluster: Cluster) -> None
     cluster.settle()
     assert taints(cluster, "node-1") == set()
     assert cluster.get("pods", "p")["status"]["phase"] == "Running"
+
+
+def taint(cluster: Cluster, *keys: str) -> None:
+    cluster.patch("nodes", "node-1", {"spec": {"taints": [{"key": key, "effect": "NoExecute"} for key in keys]}})
+    cluster.settle()
+
+
+def tolerating(cluster: Cluster, **seconds: int) -> None:
+    tolerations = [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": value} for key, value in seconds.items()
+    ]
+    spec = {"nodeName": "node-1", "tolerations": tolerations, "containers": [{"name": "c", "image": "x"}]}
+    cluster.create({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}, "spec": spec})
+    cluster.settle()
+
+
+def taint_events(cluster: Cluster) -> list[str]:
+    return sorted(one["message"] for one in cluster.list("events") if one["reason"] == "TaintManagerEviction")
+
+
+@pytest.mark.parametrize("change", ["taints", "tolerations"])
+def test_the_time_of_an_eviction_does_not_change(cluster: Cluster, change: str) -> None:
+    tolerating(cluster, a=12, b=2)
+    taint(cluster, "a")
+    cluster.clock.advance(seconds=3)
+    if change == "taints":
+        taint(cluster, "a", "b")
+    else:
+        tolerations = cluster.get("pods", "p")["spec"]["tolerations"]
+        tolerations[0]["tolerationSeconds"] = 1
+        cluster.patch("pods", "p", {"spec": {"tolerations": tolerations}})
+    cluster.settle()
+    assert "deletionTimestamp" not in cluster.get("pods", "p")["metadata"]
+    cluster.clock.advance(seconds=10)
+    cluster.settle()
+    assert cluster.list("pods") == []
+    assert taint_events(cluster) == ["Marking for deletion Pod default/p"]
+
+
+def test_a_pod_that_no_longer_tolerates_is_evicted_at_once(cluster: Cluster) -> None:
+    tolerating(cluster, a=100)
+    taint(cluster, "a")
+    taint(cluster, "a", "b")
+    assert cluster.list("pods") == []
+    assert taint_events(cluster) == ["Cancelling deletion of Pod default/p", "Marking for deletion Pod default/p"]
+
+
+def test_the_eviction_of_a_deleted_pod_is_cancelled(cluster: Cluster) -> None:
+    tolerating(cluster, a=100)
+    taint(cluster, "a")
+    cluster.delete("pods", "p", gracePeriodSeconds=0)
+    cluster.settle()
+    assert taint_events(cluster) == ["Cancelling deletion of Pod default/p"]
 
 
 def test_nodes_get_pod_cidrs_if_allocation_is_enabled() -> None:

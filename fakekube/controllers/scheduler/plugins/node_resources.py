@@ -21,6 +21,8 @@ from fakekube.controllers.scheduler.framework import (
 
 #: The first minor that preempts no pods where a request is larger than the node.
 _UNRESOLVABLE_SINCE: Final = 34
+#: The first minor that scores how a pod changes the balance of a node; before, only the balance with the pod counts.
+_GAIN_SINCE: Final = 36
 
 #: The order of reasons; other resources follow.
 NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
@@ -112,22 +114,24 @@ class LeastAllocated(ScorePlugin):
 
 
 class BalancedAllocation(ScorePlugin):
-    """Scores how equal the used shares of CPU and memory become."""
+    """Scores how equal the used shares of CPU and memory become (balancedResourceScorer)."""
 
     name = "NodeResourcesBalancedAllocation"
 
-    def __init__(self, requests: Amounts) -> None:
-        self._requests = requests
+    def __init__(self, requests: Amounts, *, compares: bool = True) -> None:
+        self._requests, self._compares = requests, compares
 
     @classmethod
     def pre_score(cls, cycle: Cycle, nodes: Sequence[NodeInfo]) -> ScorePlugin | None:
         requests = cycle.pod.requests
-        return cls(requests) if any(requests.get(name) for name in SCORED) else None
+        return cls(requests, compares=cycle.minor >= _GAIN_SINCE) if any(requests.get(name) for name in SCORED) else None
 
     def score(self, node: NodeInfo) -> int:
+        balance = _balance_score(node, self._requests)
+        if not self._compares:
+            return balance
         half = MAX_NODE_SCORE // 2
-        gain = _balance_score(node, self._requests) - _balance_score(node, {})
-        return half + (half + gain) // 2
+        return half + (half + balance - _balance_score(node, {})) // 2
 
 
 def _balance_score(node: NodeInfo, more: Amounts) -> int:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.controllers.scheduler.algorithm import NoNodesAvailable, run_pre_filter_plugins, schedule_pod
 from fakekube.controllers.scheduler.framework import Cycle, FitError, PodInfo, Snapshot
+from fakekube.controllers.scheduler.plugins.node_resources import BalancedAllocation
 from fakekube.controllers.scheduler.preemption import Candidate, PodNotEligible, preempt
 
 Object = dict[str, Any]
@@ -145,6 +146,15 @@ def test_a_pre_filter_rejection_is_of_the_whole_pod() -> None:
 def test_the_least_allocated_node_is_selected() -> None:
     known = snapshot([node("a", cpu="4"), node("b", cpu="8")])
     assert place(pod("p", cpu="1"), known) == "b"
+
+
+@pytest.mark.parametrize(("minor", "score"), [(35, 62), (36, 68)])
+def test_the_balance_of_a_node_is_compared_with_that_before_since_1_36(minor: int, score: int) -> None:
+    known = snapshot([node("a")], {"a": [pod("p", cpu="2")]})
+    cycle = Cycle(PodInfo(pod("q", cpu="1")), known, Objects(), minor=minor)
+    plugin = BalancedAllocation.pre_score(cycle, list(known.nodes.values()))
+    assert plugin is not None
+    assert plugin.score(known.nodes["a"]) == score
 
 
 def test_host_ports_conflict() -> None:
