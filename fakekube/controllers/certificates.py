@@ -35,7 +35,6 @@ from fakekube.apis.well_known import (
     NODE_USER_NAME_PREFIX,
     NODES_GROUP,
 )
-from fakekube.base.golang import pem
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.reconciler import Key, Reconciler
 
@@ -63,15 +62,9 @@ class Names:
 
 def parse(obj: Object) -> x509.CertificateSigningRequest | None:
     """Returns the X.509 request of an object; None if it is missing or malformed (ParseCSR)."""
-    from cryptography import x509
+    from fakekube.apis.certificates.certificatesigningrequests import parse_csr
 
-    block, _ = pem.decode(base64.b64decode(obj["spec"].get("request") or ""))
-    if block is None or block.type != "CERTIFICATE REQUEST":
-        return None
-    try:
-        return x509.load_der_x509_csr(block.content)
-    except ValueError:
-        return None
+    return parse_csr(obj["spec"].get("request") or "")
 
 
 def names_of(request: x509.CertificateSigningRequest) -> Names:

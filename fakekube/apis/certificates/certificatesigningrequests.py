@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import Printed, duplicate, forbidden, invalid, required, too_long
@@ -143,11 +144,14 @@ def _of_type(status: Object, kind: str) -> list[Object]:
 def _set_condition_times(context: WriteContext, status: Object, old_status: Object) -> None:
     """Sets the times of conditions that the client does not set."""
     now = context.now()
+    since: dict[tuple[str, str], str] = {}
+    for old in old_status.get("conditions") or ():
+        if old.get("lastTransitionTime"):
+            since.setdefault((old.get("type", ""), old.get("status", "")), old["lastTransitionTime"])
     stamped = []
     for item in status.get("conditions") or ():
-        same_status = (old for old in _of_type(old_status, item.get("type", "")) if old.get("status") == item.get("status"))
-        since = next((old["lastTransitionTime"] for old in same_status if old.get("lastTransitionTime")), now)
-        times = {"lastUpdateTime": now, "lastTransitionTime": since}
+        transition = since.get((item.get("type", ""), item.get("status", "")), now)
+        times = {"lastUpdateTime": now, "lastTransitionTime": transition}
         stamped.append({**item, **{key: time for key, time in times.items() if not item.get(key)}})
     if stamped:
         status["conditions"] = stamped
@@ -254,6 +258,17 @@ def _validate_labels(text: str, path: str, check: Callable[[str], list[str]]) ->
 # --- PEM and X.509 ----------------------------------------------------------------------------------------------------
 
 
+def parse_csr(text: str) -> x509.CertificateSigningRequest | None:
+    """Returns the X.509 request in the base64 of a PEM text; None if it is malformed (ParseCSR)."""
+    block, _ = pem.decode(base64.b64decode(text))
+    if block is None or block.type != "CERTIFICATE REQUEST":
+        return None
+    try:
+        return x509.load_der_x509_csr(block.content)
+    except (ValueError, x509.InvalidVersion):
+        return None
+
+
 def problem_with_request(text: str) -> str:
     """Returns the error text of a PEM request, as the real server words it; "" if it is valid."""
     block, _ = pem.decode(base64.b64decode(text))
@@ -262,14 +277,62 @@ def problem_with_request(text: str) -> str:
     content = block.content
     try:
         request = x509.load_der_x509_csr(content)
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         return _problem_with_der(content, "certificateRequest")
-    if request.is_signature_valid:
-        return ""
+    try:
+        return _problem_with_signature(request)
+    except UnsupportedAlgorithm:
+        return _UNSUPPORTED_CURVE if _EC_KEY in content else _UNIMPLEMENTED
+    except ValueError:
+        return _problem_with_key(content)
+
+
+_UNIMPLEMENTED: Final = "x509: cannot verify signature: algorithm unimplemented"
+_UNSUPPORTED_CURVE: Final = "x509: unsupported elliptic curve"
+
+#: The object identifiers of keys, in DER.
+_EC_KEY: Final = bytes.fromhex("06072a8648ce3d0201")
+_RSA_KEY: Final = bytes.fromhex("06092a864886f70d010101")
+#: Name of a curve → its object identifier in DER, and its name in Go.
+_CURVES: Final = {
+    "secp224r1": (bytes.fromhex("06052b81040021"), "P224"),
+    "secp256r1": (bytes.fromhex("06082a8648ce3d030107"), "P256"),
+    "secp384r1": (bytes.fromhex("06052b81040022"), "P384"),
+    "secp521r1": (bytes.fromhex("06052b81040023"), "P521"),
+}
+#: The algorithms of signatures that Go verifies.
+_SIGNATURES: Final = frozenset(
+    {
+        *(f"1.2.840.113549.1.1.{number}" for number in (4, 5, 10, 11, 12, 13)),
+        *("1.2.840.10045.4.1", "1.2.840.10045.4.3.2", "1.2.840.10045.4.3.3", "1.2.840.10045.4.3.4", "1.3.101.112"),
+    }
+)
+
+
+def _problem_with_signature(request: x509.CertificateSigningRequest) -> str:
+    """Returns why a signature is not that of the key (checkSignature). Raises UnsupportedAlgorithm, ValueError for bad keys."""
     key = request.public_key()
     if isinstance(key, ec.EllipticCurvePublicKey):
-        return "x509: ECDSA verification failure"
-    return "crypto/rsa: verification error" if isinstance(key, rsa.RSAPublicKey) else "x509: Ed25519 verification failure"
+        if key.curve.name not in _CURVES:
+            return _UNSUPPORTED_CURVE
+        failure = "x509: ECDSA verification failure"
+    elif isinstance(key, rsa.RSAPublicKey):
+        failure = "crypto/rsa: verification error"
+    elif isinstance(key, ed25519.Ed25519PublicKey):
+        failure = "x509: Ed25519 verification failure"
+    else:
+        return _UNIMPLEMENTED
+    if request.signature_algorithm_oid.dotted_string not in _SIGNATURES:
+        return _UNIMPLEMENTED
+    return "" if request.is_signature_valid else failure
+
+
+def _problem_with_key(content: bytes) -> str:
+    """Returns why the key in a request is none (parsePublicKey)."""
+    if _RSA_KEY in content:
+        return "x509: invalid RSA public key"
+    curve = next((name for oid, name in _CURVES.values() if oid in content), None)
+    return f"{curve} point not on curve" if curve is not None else _UNSUPPORTED_CURVE
 
 
 def _problem_with_certificate(text: str) -> str:
@@ -285,7 +348,7 @@ def _problem_with_certificate(text: str) -> str:
             return "found CERTIFICATE PEM block containing 0 certificates"
         try:
             x509.load_der_x509_certificate(block.content)
-        except ValueError:
+        except (ValueError, x509.InvalidVersion):
             return "x509: malformed certificate"
     return "" if blocks else "must contain at least one CERTIFICATE PEM block"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, invalid, too_long
@@ -96,7 +97,7 @@ def _problem_with_block(block: pem.Block) -> str:
     try:
         certificate = x509.load_der_x509_certificate(block.content)
         certificate.public_key()
-    except ValueError:
+    except (ValueError, x509.InvalidVersion, UnsupportedAlgorithm):
         return "does not parse as X.509"
     try:
         constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value

@@ -13,7 +13,7 @@ from email.utils import parseaddr
 from typing import Any, Final
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
@@ -161,12 +161,19 @@ def _validate_stub_request(encoded: str) -> list[FieldError]:
     try:
         request = x509.load_der_x509_csr(content)
         key = request.public_key()
-    except ValueError:
+    except (ValueError, x509.InvalidVersion, UnsupportedAlgorithm):
         return [invalid(_REQUEST, OMITTED, "must be a valid PKCS#10 CSR")]
     errors = _validate_key(key, _REQUEST, "P256, P384, or P521")
-    if not errors and not request.is_signature_valid:
+    if not errors and not _is_signed(request):
         errors.append(invalid(_REQUEST, OMITTED, "invalid signature"))
     return errors
+
+
+def _is_signed(request: x509.CertificateSigningRequest) -> bool:
+    try:
+        return request.is_signature_valid
+    except UnsupportedAlgorithm:
+        return False
 
 
 def _validate_public_key(spec: Object) -> list[FieldError]:
@@ -176,7 +183,7 @@ def _validate_public_key(spec: Object) -> list[FieldError]:
             return [too_long(path, MAX_REQUEST_SIZE)]
     try:
         key = serialization.load_der_public_key(content)
-    except ValueError:
+    except (ValueError, UnsupportedAlgorithm):
         return [invalid(_KEY, spec["pkixPublicKey"], "must be a valid PKIX-serialized public key")]
     errors = _validate_key(key, _KEY, "P256 or P384", spec["pkixPublicKey"])
     if errors:
@@ -276,10 +283,11 @@ def _validate_issued(context: WriteContext, status: Object, spec: Object) -> lis
         return [invalid(_CHAIN, chain, "issued certificate chain must consist entirely of CERTIFICATE PEM blocks")]
     try:
         leaf = x509.load_der_x509_certificate(blocks[0].content)
-    except ValueError:
+        key = leaf.public_key()
+    except (ValueError, x509.InvalidVersion, UnsupportedAlgorithm):
         return [invalid(_CHAIN, chain, "leaf certificate does not parse as valid X.509")]
     errors = _validate_names(leaf)
-    if leaf.public_key() != _requested_key(spec):
+    if key != _requested_key(spec):
         return [*errors, invalid(_CHAIN, chain, "leaf certificate was not issued to the requested public key")]
     errors += _validate_times(context, status, spec, leaf)
     return errors or _validate_intermediates(chain, blocks[1:])
@@ -348,6 +356,6 @@ def _validate_intermediates(chain: str, blocks: Sequence[pem.Block]) -> list[Fie
             return [invalid(_CHAIN, chain, "issued certificate chain must consist entirely of CERTFICATE PEM blocks")]
         try:
             x509.load_der_x509_certificate(block.content)
-        except ValueError:
+        except (ValueError, x509.InvalidVersion):
             return [invalid(_CHAIN, chain, "intermediate certificate does not parse as valid X.509")]
     return []

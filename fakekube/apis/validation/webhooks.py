@@ -135,7 +135,7 @@ def _problem(bundle: bytes) -> str:
         if block.type == "CERTIFICATE" and not block.has_headers:
             try:
                 x509.load_der_x509_certificate(block.content)
-            except ValueError:
+            except (ValueError, x509.InvalidVersion):
                 is_malformed = True
             else:
                 return ""

@@ -7,8 +7,6 @@ Specified by: plugin/pkg/admission/certificates, pkg/apis/certificates (IsAuthor
 
 from __future__ import annotations
 
-import base64
-
 from fakekube.apis.validation.to_internal import semantic_deep_equal
 from fakekube.apis.well_known import KUBE_APISERVER_CLIENT_SIGNER_NAME, SYSTEM_PRIVILEGED_GROUP
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin, forbidden
@@ -54,14 +52,16 @@ class CertificateSubjectRestriction(Plugin):
     resources = frozenset({REQUESTS})
 
     def validate(self, attributes: Attributes) -> None:
-        from cryptography import x509
         from cryptography.x509.oid import NameOID
+
+        from fakekube.apis.certificates.certificatesigningrequests import parse_csr
 
         assert attributes.object is not None
         spec = attributes.object["spec"]
         if spec.get("signerName") != KUBE_APISERVER_CLIENT_SIGNER_NAME:
             return
-        request = x509.load_pem_x509_csr(base64.b64decode(spec["request"]))
+        request = parse_csr(spec["request"])
+        assert request is not None  # it is valid
         groups = request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
         if any(group.value == SYSTEM_PRIVILEGED_GROUP for group in groups):
             text = f"use of {KUBE_APISERVER_CLIENT_SIGNER_NAME} signer with {SYSTEM_PRIVILEGED_GROUP} group is not allowed"

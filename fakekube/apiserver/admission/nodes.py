@@ -435,18 +435,17 @@ def _check_signing_request(node: str, attributes: Attributes) -> None:
     signer = spec.get("signerName", "")
     if signer not in _CLIENT_SIGNERS or features.current().enabled("AllowInsecureKubeletCertificateSigningRequests"):
         return
-    from base64 import b64decode
 
-    from cryptography import x509
     from cryptography.x509.oid import NameOID
 
-    from fakekube.apis.certificates.certificatesigningrequests import problem_with_request
+    from fakekube.apis.certificates.certificatesigningrequests import parse_csr, problem_with_request
 
     text = spec.get("request") or ""
     problem = problem_with_request(text)
     if problem:
         raise forbidden(attributes, f"unable to parse csr: {problem}")
-    request = x509.load_pem_x509_csr(b64decode(text))
+    request = parse_csr(text)
+    assert request is not None
     names = request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     name = str(names[-1].value) if names else ""
     if name != attributes.context.user:
