@@ -192,6 +192,21 @@ def _validate_declared_qualified_name(value: str, path: str) -> list[FieldError]
     return errors + (_validate_identifier(name, path) if name else [invalid(path, "", "name must not be empty")])
 
 
+_PREPARE, _UNPREPARE, _ALL = "NodePrepareResources", "NodeUnprepareResources", "*"
+_SKIPPED_ALONE = "NodePrepareResources cannot be skipped unless NodeUnprepareResources is also skipped"
+
+
+def validate_skip_node_operations(operations: Sequence[str], path: str) -> list[FieldError]:
+    """Validates the operations of the node that are skipped: a set, as its type declares it (validateSkipNodeOperations)."""
+    errors: list[FieldError] = []
+    if _PREPARE in operations and _UNPREPARE not in operations and _ALL not in operations:
+        errors.append(invalid(path, list(operations), _SKIPPED_ALONE))
+    errors += [duplicate(f"{path}[{index}]", operations[index]) for index in repeated_indices(operations)]
+    allowed = (_ALL, _PREPARE, _UNPREPARE)
+    unknown = ((index, each) for index, each in enumerate(operations) if each not in allowed)
+    return errors + [not_supported(f"{path}[{index}]", each, allowed) for index, each in unknown]
+
+
 def validate_fully_qualified_name(value: str, path: str, *, is_declared: bool) -> list[FieldError]:
     """Validates an identifier with the domain of a driver; where a tag of the types says so, with its own texts."""
     errors = _validate_declared_qualified_name(value, path) if is_declared else validate_qualified_name(value, path)

@@ -33,6 +33,7 @@ from fakekube.apis.resource.devices import (
     validate_raw_object,
     validate_selectors,
     validate_set,
+    validate_skip_node_operations,
     validate_slice,
     validate_taint_effect,
     validate_uid,
@@ -491,6 +492,10 @@ def _validate_result(known: _Requests, result: Object, path: str) -> list[FieldE
     errors += validate_declared_pool_name(result.get("pool", ""), f"{path}.pool")
     errors += validate_device_name(result.get("device", ""), f"{path}.device")
     errors += validate_binding_conditions(result, path)
+    if from_minor(37):
+        for index, toleration in enumerate(result.get("tolerations") or ()):
+            errors += _validate_toleration(toleration, f"{path}.tolerations[{index}]")
+    errors += validate_skip_node_operations(result.get("skipNodeOperations") or (), f"{path}.skipNodeOperations")
     return errors + (validate_uid(result["shareID"], f"{path}.shareID") if "shareID" in result else [])
 
 

@@ -21,10 +21,12 @@ from fakekube.apis.resource.devices import (
     validate_binding_conditions,
     validate_declared_device_name,
     validate_device_name,
+    validate_fully_qualified_name,
     validate_map,
     validate_pool_name,
     validate_qualified_name,
     validate_set,
+    validate_skip_node_operations,
     validate_slice,
     validate_taint_effect,
 )
@@ -129,10 +131,37 @@ def _validate_spec(spec: Object, old: Object | None) -> list[FieldError]:
     errors += validate_set(
         devices, "spec.devices", check, lambda device: device.get("name", ""), most=most, member="name", by_hand=True
     )
-    return errors + validate_set(
+    errors += validate_set(
         spec.get("sharedCounters") or (), "spec.sharedCounters", partial(_validate_counters, "name"),
         lambda item: item.get("name", ""), most=_COUNTER_SETS, member="name",
     )  # fmt: skip
+    if "partitionTypeAttribute" in spec:
+        errors += _validate_partition_type_attribute(spec)
+    return errors + validate_skip_node_operations(spec.get("skipNodeOperations") or (), "spec.skipNodeOperations")
+
+
+def _validate_partition_type_attribute(spec: Object) -> list[FieldError]:
+    """Validates that all devices that consume counters have the attribute, as a string (validatePartitionTypeAttribute)."""
+    name, path = spec["partitionTypeAttribute"], "spec.partitionTypeAttribute"
+    errors = validate_fully_qualified_name(name, path, is_declared=True)
+    devices = [(index, device) for index, device in enumerate(spec.get("devices") or ()) if device.get("consumesCounters")]
+    if not devices:
+        return [*errors, invalid(path, name, "may only be set on a slice which declares devices that consume counters")]
+    if errors:
+        return errors
+    bare_name = name.removeprefix(f"{spec.get('driver', '')}/")  # the domain of the driver may be left out
+    for index, device in devices:
+        attributes, where = device.get("attributes") or {}, f"spec.devices[{index}].attributes[{name}]"
+        attribute = attributes.get(name) or attributes.get(bare_name)
+        if attribute is None:
+            errors.append(required(where, _ABSENT_PARTITION_TYPE))
+        elif "string" not in attribute:
+            errors.append(invalid(where, to_internal("DeviceAttribute", attribute), _NO_PARTITION_TYPE))
+    return errors
+
+
+_ABSENT_PARTITION_TYPE = "device consumes counters and `partitionTypeAttribute` names this attribute, so it must be set"
+_NO_PARTITION_TYPE = "must be a string value because `partitionTypeAttribute` names this attribute"
 
 
 def _has_lists(device: Object) -> bool:
@@ -261,11 +290,13 @@ def _validate_attribute(attribute: Object, path: str) -> list[FieldError]:
         check = checks.get(field.removesuffix("s"))
         if check is not None:
             errors += validate_slice(attribute[field], f"{path}.{field}", check, UNLIMITED)
-    chosen = [field for field in ("bool", "int", "string", "version", *LISTS) if field in attribute]
+    if holds_declared_rules():  # which do not count empty lists
+        declared = one_member((field for field in VALUES if attribute.get(field, []) != []), VALUES, path)
+        if declared:
+            return errors + declared
+    chosen = [field for field in VALUES if field in attribute]
     if len(chosen) == 1:
         return errors
-    if holds_declared_rules():
-        return errors + one_member((field for field in VALUES if field in chosen), VALUES, path)
     detail = "exactly one value must be specified"
     if not chosen and not from_minor(35):
         return [*errors, required(path, detail)]
