@@ -9,6 +9,7 @@ Specified by: k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle; plugin/
 from __future__ import annotations
 
 from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apis.validation import names, objectmeta
 from fakekube.apiserver.admission.chain import CREATE, DELETE, Attributes, Operation, Plugin, forbidden
 from fakekube.base.chance import random_uuid
 
@@ -82,6 +83,9 @@ class NamespaceAutoProvision(Plugin):
             "labels": {"kubernetes.io/metadata.name": name},
             "managedFields": [{**_OWNER, "time": attributes.context.now()}],
         }
+        errors = objectmeta.validate_object_meta(metadata, namespaced=False, name_errors=names.dns_label)
+        if errors:
+            raise forbidden(attributes, status.invalid("", "Namespace", name, errors).message)
         namespace = {"metadata": metadata, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
         try:
             services.create("", "namespaces", "", namespace)
