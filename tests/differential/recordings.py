@@ -234,6 +234,22 @@ def _of_older_gates() -> Iterator[Recording]:
         )
 
 
+def _of_flags() -> Iterator[Recording]:
+    """The recordings of `rules_flags`, each with the flags of some of its scenarios."""
+    ranges, on, off = "10.0.0.0/28,fd00::/124", "NamespaceAutoProvision,NamespaceExists", "NamespaceLifecycle"
+    yield Recording(
+        "v1.37/rules/small-ranges", "rules_flags", "services", version="1.37", flags=f"--service-cluster-ip-range={ranges}",
+        options={"service_cluster_ip_range": ranges},
+    )  # fmt: skip
+    yield Recording(
+        "v1.37/rules/namespaces", "rules_flags", "namespaces", version="1.37",
+        flags=f"--enable-admission-plugins={on} --disable-admission-plugins={off}",
+        options={"enable_admission_plugins": on, "disable_admission_plugins": off},
+    )  # fmt: skip
+    everything = {"AllAlpha": True, "AllBeta": True}
+    yield _with_gates("v1.37/rules/alpha-versions", "rules_flags", "1.37", everything, "api/all=true", word="alpha")
+
+
 def _of_workloads(minor: str, served: str, *gates: str) -> Iterator[Recording]:
     """The recordings of workloads of a minor, which serves them in that version."""
     on = dict.fromkeys((*gates, "DRAWorkloadResourceClaims", "GenericWorkload", "TopologyAwareWorkloadScheduling"), True)
@@ -270,6 +286,7 @@ RECORDINGS = {
         Recording("v1.37/rules/branches", "rules_branches", version="1.37"),
         Recording("rules/requests", "rules_requests"),
         Recording("v1.37/rules/requests", "rules_requests", version="1.37"),
+        *_of_flags(),
         Recording("v1.37/rules/newer", "rules_newer", version="1.37"),
         *(Recording(f"v{minor}/rules/minors", "rules_minors", version=minor) for minor in data.RELEASES),
         *(

@@ -161,3 +161,217 @@ def scales_of_versions_with_paths_of_their_own(client: Client) -> None:
                 client.patch(path, applied, APPLY, {"fieldManager": "third"})
                 client.patch(path, applied, APPLY, {"fieldManager": "third", "force": "true"})
                 client.get(f"{where(client, body, version)}/{maker}")
+
+
+# --- Branches that mutants of seed 57 showed ----------------------------------------------------------------------------
+
+WARNED = {"beta.kubernetes.io/os": "linux"}
+TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"nodeSelector": WARNED, "containers": [{"name": "c", "image": "i"}]}}
+SELECTED: dict[str, Any] = {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
+JOB = {"template": {**TEMPLATE, "spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}}
+#: Kinds with templates of pods: version and plural, the body, and the path of the template.
+TEMPLATED: tuple[tuple[str, dict[str, Any], tuple[str, ...]], ...] = (
+    ("apps/v1/daemonsets", {"spec": SELECTED}, ("spec", "template")), ("apps/v1/deployments", {"spec": SELECTED}, ("spec", "template")),
+    ("apps/v1/replicasets", {"spec": SELECTED}, ("spec", "template")), ("apps/v1/statefulsets", {"spec": SELECTED}, ("spec", "template")),
+    ("v1/replicationcontrollers", {"spec": {"selector": {"a": "b"}, "template": TEMPLATE}}, ("spec", "template")),
+    ("v1/podtemplates", {"template": TEMPLATE}, ("template",)), ("batch/v1/jobs", {"spec": {**JOB, "suspend": True}}, ("spec", "template")),
+    ("batch/v1/cronjobs", {"spec": {"schedule": "1 1 1 1 1", "jobTemplate": {"spec": JOB}}}, ("spec", "jobTemplate", "spec", "template")),
+)  # fmt: skip
+
+
+@scenario
+def warnings_about_templates(client: Client) -> None:
+    """An update is warned of a template only if it changes it, and by some kinds in any case."""
+    for place, body, steps in TEMPLATED:
+        version, _, plural = place.rpartition("/")
+        path = f"/{'api' if version == 'v1' else 'apis'}/{version}/namespaces/{client.ns}/{plural}"
+        client.post(path, {"metadata": {"name": "a"}, **body})
+        for change in (
+            {},
+            {"metadata": {"annotations": {"x": "y"}}},
+            {"spec": {"priorityClassName": ""}},
+            {"spec": {"nodeSelector": {"beta.kubernetes.io/os": None, "beta.kubernetes.io/arch": "x"}}},
+        ):
+            patch: dict[str, Any] = change
+            for step in reversed(steps):
+                patch = {step: patch}
+            client.patch(f"{path}/a", patch, MERGE, DRY)
+        client.patch(f"{path}/a", {"metadata": {"labels": {"x": "y"}}}, MERGE)
+        stored = client.get(f"{path}/a", silent=True).json
+        client.put(f"{path}/a", stored, DRY)
+        client.put(f"{path}/a/status", stored, DRY)
+
+
+@scenario
+def evictions_of_pods_that_are_not_ready(client: Client) -> None:
+    """What a budget allows of a pod that is not ready: by its policy, and by how many are healthy."""
+    core, path = f"/api/v1/namespaces/{client.ns}/pods", f"/apis/policy/v1/namespaces/{client.ns}/poddisruptionbudgets"
+    pod = {"metadata": {"name": "p", "labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    client.post(core, pod)
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
+    for policy in (None, "IfHealthyBudget", "AlwaysAllow"):
+        client.post(
+            path,
+            {
+                "metadata": {"name": "b"},
+                "spec": {
+                    "selector": {"matchLabels": {"a": "b"}},
+                    "minAvailable": 1,
+                    **({"unhealthyPodEvictionPolicy": policy} if policy else {}),
+                },
+            },
+        )
+        for ready in ("True", "False", "Unknown"):
+            client.patch(
+                f"{core}/p/status",
+                {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]}},
+                MERGE,
+                silent=True,
+            )
+            for desired, current, allowed in (
+                (0, 0, 0),
+                (0, 1, 0),
+                (1, 0, 0),
+                (1, 1, 0),
+                (1, 2, 0),
+                (2, 1, 0),
+                (2, 2, 0),
+                (1, 0, 1),
+                (1, 2, 1),
+            ):
+                stored = client.get(f"{path}/b", silent=True).json
+                state = {
+                    "observedGeneration": 1,
+                    "currentHealthy": current,
+                    "desiredHealthy": desired,
+                    "expectedPods": 2,
+                    "disruptionsAllowed": allowed,
+                }
+                client.put(f"{path}/b/status", {**stored, "status": state}, silent=True)
+                client.post(f"{core}/p/eviction", eviction, DRY)
+        client.delete(f"{path}/b", silent=True)
+    client.delete(f"{core}/p", {"gracePeriodSeconds": 0}, silent=True)
+
+
+@scenario
+def label_keys_of_affinities(client: Client) -> None:
+    """Label keys of affinities become requirements with the labels of the pod, of all four kinds of terms."""
+    path = f"/api/v1/namespaces/{client.ns}/pods"
+    selector = {"matchExpressions": [{"key": "z", "operator": "Exists"}]}
+    keys: tuple[dict[str, Any], ...] = (
+        {"matchLabelKeys": ["a"]},
+        {"mismatchLabelKeys": ["a", "n"]},
+        {"matchLabelKeys": ["a"], "mismatchLabelKeys": ["c"]},
+        {"matchLabelKeys": ["a", "a"]},
+        {"matchLabelKeys": ["a"], "mismatchLabelKeys": ["a"]},
+        {"matchLabelKeys": ["z"]},
+        {"matchLabelKeys": []},
+    )
+    for kind in ("podAffinity", "podAntiAffinity"):
+        for given in keys:
+            for chosen in (selector, None):
+                term = {"topologyKey": "t", **({"labelSelector": chosen} if chosen else {}), **given}
+                for terms in (
+                    {"requiredDuringSchedulingIgnoredDuringExecution": [term]},
+                    {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": term}]},
+                ):
+                    body = {
+                        "metadata": {"name": "p", "labels": {"a": "b", "c": "d"}},
+                        "spec": {"affinity": {kind: terms}, "containers": [{"name": "c", "image": "i"}]},
+                    }
+                    client.post(path, body, DRY)
+
+
+TIMES = tuple(
+    f"2020-01-01T{clock}{zone}"
+    for clock in (
+        "00:00:00",
+        "23:00:00",
+        "24:00:00",
+        "00:59:00",
+        "00:60:00",
+        "00:00:59",
+        "00:00:60",
+        "23:59:59",
+        "00:00:00.5",
+        "00:00:00.",
+        "0:00:00",
+        "00:00",
+    )
+    for zone in ("Z", "z", "+00:00", "-23:59", "+24:00", "+00:60", "", "+0000")
+)
+DAYS = (
+    "0000-01-01",
+    "2020-02-29",
+    "2021-02-29",
+    "1900-02-29",
+    "2000-02-29",
+    "2020-12-31",
+    "2020-12-32",
+    "2020-13-01",
+    "2020-00-01",
+    "2020-01-00",
+    "2020-01-01",
+    "2020-1-1",
+    "20200101",
+    "2020-04-31",
+    "9999-12-31",
+)
+#: Schemas whose branches have a oneOf or anyOf of their own: which of them fits best depends on what these count.
+INNER: tuple[dict[str, Any], ...] = (
+    {"oneOf": [{"minLength": 1}, {"minLength": 9}]}, {"oneOf": [{"minLength": 1}, {"maxLength": 9}]}, {"anyOf": [{"minLength": 1}, {"maxLength": 9}]}, {"anyOf": [{"minLength": 9}, {"pattern": "^x"}]},
+    {"oneOf": [{"minimum": 1}, {"minimum": 9}]}, {"oneOf": [{"format": "date"}, {"minLength": 9}]}, {"allOf": [{"minLength": 1}, {"maxLength": 9}]},
+)  # fmt: skip
+
+
+@scenario
+def formats_and_nested_branches(client: Client) -> None:
+    """Bounds of dates and times; and the best match of branches that have branches."""
+    free = {"x-kubernetes-preserve-unknown-fields": True}
+    pairs = [(one, other) for one in INNER for other in INNER if one is not other]
+    fields: dict[str, Any] = {"time": {"type": "string", "format": "date-time"}, "day": {"type": "string", "format": "date"}}
+    for number, (one, other) in enumerate(pairs):
+        branches = [{"properties": {"p": one, "q": {"maximum": 0}}}, {"properties": {"p": other, "q": {"minLength": 9}}}]
+        fields[f"f{number}"] = {**free, ("anyOf", "oneOf")[number % 2]: branches}
+    body = definition(client, {"type": "object", "properties": fields})
+    with served(client, body) as path:
+        for value in TIMES:
+            client.post(path, make(body, time=value), DRY)
+        for value in DAYS:
+            client.post(path, make(body, day=value), DRY)
+        for number in range(len(pairs)):
+            for value in ({"p": "ab", "q": 1}, {"p": 5, "q": 1}, {"p": "ab", "q": "a"}):
+                client.post(path, make(body, **{f"f{number}": value}), DRY)
+
+
+@scenario
+def subresources_of_several_versions(client: Client) -> None:
+    """What the root of a version's schema may have, by the subresources of this version and of the others."""
+    status, scale = {"status": {}}, {"scale": {"specReplicasPath": ".spec.r", "statusReplicasPath": ".status.r"}}
+    roots: tuple[dict[str, Any], ...] = (
+        {},
+        {"maxProperties": 3},
+        {"nullable": True},
+        {"anyOf": [{"required": ["a"]}]},
+        {"required": ["spec"], "title": "t"},
+        {"x-kubernetes-preserve-unknown-fields": True},
+        {"additionalProperties": True},
+        {"description": "d", "example": {}},
+    )
+    for one in ({}, status, scale, {**status, **scale}):
+        for other in (None, {}, status, scale):
+            for root in roots:
+                body = definition(client)
+                first = {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object"}}, **root}},
+                    "subresources": one,
+                }
+                second = {**first, "name": "v2", "storage": False, **({"subresources": other} if other is not None else {})}
+                body["spec"]["versions"] = [
+                    first,
+                    second if other is not None else {name: value for name, value in second.items() if name != "subresources"},
+                ]
+                client.post(CRDS, body, DRY)
