@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import posixpath
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -377,7 +378,7 @@ class FileSystem:
     def create(self, path: str, cwd: str = "/", *, mode: int = 0o644) -> Node:
         """Returns the file at a path for writing; creates it if it does not exist. Raises OSError."""
         place = self.place(path, cwd)
-        if isinstance(place.node, Directory):
+        if isinstance(place.node, Directory) or (place.node is None and path.endswith("/")):
             raise oserror(errno.EISDIR, path)
         if isinstance(place.node, Device):
             return place.node
@@ -396,6 +397,8 @@ class FileSystem:
         place = self.place(path.rstrip("/") or "/", cwd, follow=False)
         if place.node is not None:
             raise oserror(errno.EEXIST, path)
+        if path.endswith("/") and not isinstance(node, Directory):
+            raise oserror(errno.ENOENT, path)
         if place.read_only or place.parent is None or place.parent.source is not None:
             raise oserror(errno.EROFS, path)
         if node.space is None:
@@ -412,14 +415,14 @@ class FileSystem:
         self.add(path, made, cwd)
         return made
 
-    def make_directories(self, path: str, cwd: str = "/") -> Directory:
-        """Creates a directory and its parents, as far as they do not exist. Raises OSError."""
+    def make_directories(self, path: str, cwd: str = "/", *, mode: int = 0o755) -> Directory:
+        """Creates a directory and its parents, as far as they do not exist, all with the mode. Raises OSError."""
         full = posixpath.normpath(posixpath.join(cwd, path))
         at = ""
         for part in [part for part in full.split("/") if part]:
             at = f"{at}/{part}"
             if not self.exists(at):
-                self.make_directory(at)
+                self.make_directory(at, mode=mode)
         return self.directory(at or "/")
 
     def remove(self, path: str, cwd: str = "/") -> None:
@@ -451,12 +454,42 @@ class FileSystem:
             return
         if new.path.startswith(f"{old.path}/"):
             raise oserror(errno.EINVAL, target)
+        if target.endswith("/") and not isinstance(old.node, Directory):
+            raise oserror(errno.ENOTDIR, target)
         if isinstance(new.node, Directory) and new.node.entries:
             raise oserror(errno.ENOTEMPTY, target)
         if new.read_only or new.parent is None or new.parent.source is not None:
             raise oserror(errno.EROFS, target)
         self.remove(source, cwd)
         new.parent.own[new.name] = old.node
+
+
+def apply_mode(text: str, old: int, *, directory: bool = False, umask: int = 0) -> int:
+    """Applies the operand of chmod to a mode, and returns the new mode. Raises ValueError.
+
+    Args:
+        text: an octal number, or clauses such as `u+x,go=r`.
+        old: the present mode.
+        directory: whether it is that of a directory, which `X` concerns.
+        umask: the permissions that a clause for nobody in particular does not change.
+    """
+    if re.fullmatch(r"[0-7]{1,4}", text):
+        return int(text, 8)
+    mode = old
+    for clause in text.split(","):
+        found = re.fullmatch(r"([ugoa]*)([-+=])([rwxXst]*)", clause)
+        if found is None:
+            raise ValueError(f"invalid mode '{text}'")
+        who = found[1] or "a"
+        bits = sum({"r": 4, "w": 2, "x": 1, "X": 1 if directory or old & 0o111 else 0}.get(letter, 0) for letter in set(found[3]))
+        for letter, shift in (("u", 6), ("g", 3), ("o", 0)):
+            if letter not in who and "a" not in who:
+                continue
+            changed = bits << shift & (0o777 if found[1] else ~umask)
+            if found[2] == "=":
+                mode &= ~(7 << shift)
+            mode = mode & ~changed if found[2] == "-" else mode | changed
+    return mode
 
 
 def _split(path: str) -> list[str]:

@@ -145,6 +145,8 @@ class Program:
     """The files of the mount namespace that it has entered; None for those of the container."""
     failed: bool = False
     """Whether one of `inputs` could not be read."""
+    umask: int = 0o022
+    """The permissions that new files and directories do not get."""
 
     @property
     def files(self) -> FileSystem:
@@ -179,10 +181,10 @@ class Program:
         """Returns the content of a file. Raises OSError."""
         return self.files.read(path, self.cwd)
 
-    def write_file(self, path: str, data: bytes, *, mode: int = 0o644) -> None:
-        """Writes a file; a new one has this mode, and the user and group of the program. Raises OSError."""
+    def write_file(self, path: str, data: bytes, *, mode: int = 0o666) -> None:
+        """Writes a file; a new one has this mode without `umask`, and the user and group of the program. Raises OSError."""
         existed = self.files.exists(path, self.cwd)
-        file = self.files.write(path, data, self.cwd, mode=mode)
+        file = self.files.write(path, data, self.cwd, mode=mode & ~self.umask)
         if not existed:
             self._take_over(file)
 
@@ -211,7 +213,7 @@ class Program:
         """Opens a file; for writing it is created, and emptied unless `append`. Raises OSError."""
         if write:
             existed = self.files.exists(path, self.cwd)
-            node: object = self.files.create(path, self.cwd)
+            node: object = self.files.create(path, self.cwd, mode=0o666 & ~self.umask)
             if not existed and isinstance(node, File):
                 self._take_over(node)
         else:

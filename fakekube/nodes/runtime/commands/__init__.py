@@ -58,6 +58,12 @@ def _load_files() -> _Commands:
     return COMMANDS
 
 
+def _load_listing() -> _Commands:
+    from fakekube.nodes.runtime.commands.listing import COMMANDS
+
+    return COMMANDS
+
+
 def _load_find() -> _Commands:
     from fakekube.nodes.runtime.commands.find import COMMANDS
 
@@ -96,13 +102,13 @@ def _load_network() -> _Commands:
 
 _NAMES: Final[Mapping[Callable[[], _Commands], str]] = {
     _load_echo: "echo printf",
-    _load_text: "cat cut head nl rev seq tac tail tee tr uniq wc yes",
+    _load_text: "cat cut head nl paste rev seq tac tail tee tr uniq wc yes",
     _load_sort: "sort",
     _load_encodings: "base64 hd hexdump md5sum od sha1sum sha256sum sha512sum",
     _load_awk: "awk",
     _load_grep_sed: "grep egrep fgrep sed",
-    _load_files: "basename chmod chown chgrp cp dirname ln mkdir mknod mktemp mv readlink realpath rm rmdir touch truncate"
-    " dd ls stat du df",
+    _load_files: "basename chmod chown chgrp cp dirname ln mkdir mknod mktemp mv readlink realpath rm rmdir touch truncate dd",
+    _load_listing: "df du ls stat",
     _load_find: "find",
     _load_system: "arch clear date env free hostname id kill logname nproc printenv ps pwd sleep stty sync time timeout top tty"
     " sysctl uname uptime usleep which whoami groups nohup xargs",

@@ -76,7 +76,7 @@ async def _create(program: Program, flags: dict[str, str], names: Sequence[str],
     if flags.get("f", "-") == "-":
         await program.stdout.write(buffer.getvalue())
     else:
-        program.files.write(flags["f"], buffer.getvalue(), folder)
+        program.write_file(posixpath.join(folder, flags["f"]), buffer.getvalue())
     return code
 
 

@@ -1,6 +1,6 @@
-"""Commands that change files and their names, and those that list them.
+"""Commands that change files and their names.
 
-Specified by: busybox coreutils (cp, df, du, ln, ls, mkdir, mv, rm, stat, touch …).
+Specified by: busybox coreutils (cp, ln, mkdir, mv, rm, touch …).
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ import errno
 import os
 import posixpath
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 from fakekube.nodes.runtime.descriptors import Descriptor, Null, OpenFile, PipeReader
-from fakekube.nodes.runtime.filesystem import BlockDevice, Device, Directory, File, Node, Place, Socket, Symlink
+from fakekube.nodes.runtime.filesystem import BlockDevice, Device, Directory, File, Node, Place, Symlink, apply_mode
 from fakekube.nodes.runtime.program import Command, Program, Usage, options, size
 
 
@@ -28,13 +26,15 @@ async def _mkdir(program: Program) -> int:
     flags, paths = options(program, "pm:v", ["parents", "mode="], aliases={"parents": "p", "mode": "m"})
     if not paths:
         raise Usage("usage: mkdir [-m MODE] [-p] DIRECTORY...")
-    code = 0
+    code, mode = 0, 0o777 & ~program.umask
     for path in paths:
         try:
             if "p" in flags:
-                program.files.make_directories(path, program.cwd)
+                made = program.files.make_directories(path, program.cwd, mode=mode)
             else:
-                program.files.make_directory(path, program.cwd)
+                made = program.files.make_directory(path, program.cwd, mode=mode)
+            if "m" in flags:
+                made.mode = _mode(flags["m"], 0o777, directory=True)
         except OSError as error:
             code = await program.complain(f"can't create directory '{path}': {error.strerror}")
     return code
@@ -97,7 +97,7 @@ async def _touch(program: Program) -> int:
         try:
             found = program.files.place(path, program.cwd).node
             if found is None and "c" not in flags:
-                program.files.create(path, program.cwd)
+                program.files.create(path, program.cwd, mode=0o666 & ~program.umask)
             elif found is not None:
                 found.mtime = program.files.now()
         except OSError as error:
@@ -137,7 +137,8 @@ async def _mv(program: Program) -> int:
 
 
 async def _cp(program: Program) -> int:
-    flags, operands = options(program, "rRafpt:TvLPHdu", ["recursive"], aliases={"recursive": "r", "R": "r", "a": "r"})
+    flags, operands = options(program, "rRafpt:TvLPHdu", ["recursive"], aliases={"recursive": "r", "R": "r"})
+    flags = {**flags, "r": "", "p": ""} if "a" in flags else flags
     try:
         sources, named = _target(program, operands, flags)
     except OSError as error:
@@ -150,14 +151,19 @@ async def _cp(program: Program) -> int:
             if isinstance(place.node, Directory) and "r" not in flags:
                 code = await program.complain(f"omitting directory '{source}'")
                 continue
-            _copy(program, place, named(source), follows_links=follows_links, replaces="f" in flags)
+            umask = 0 if "p" in flags else program.umask
+            failed = _copy(program, place, named(source), follows_links=follows_links, replaces="f" in flags, umask=umask)
+            for path, reason in failed:
+                code = await program.complain(f"can't create '{path}': {reason.strerror}")
         except OSError as error:
             code = await program.complain(f"can't stat '{source}': {error.strerror}")
     return code
 
 
-def _copy(program: Program, source: Place, target: str, *, follows_links: bool, replaces: bool) -> None:
-    """Copies a file or a tree.
+def _copy(
+    program: Program, source: Place, target: str, *, follows_links: bool, replaces: bool, umask: int
+) -> list[tuple[str, OSError]]:
+    """Copies a file or a tree. Returns the paths that could not be created, with the errors.
 
     Args:
         program: the command.
@@ -165,30 +171,39 @@ def _copy(program: Program, source: Place, target: str, *, follows_links: bool, 
         target: the path of the copy.
         follows_links: copy what links lead to in their place.
         replaces: links replace files that exist.
-
-    Raises OSError.
+        umask: the permissions that copies do not get.
     """
     files, cwd = program.files, program.cwd
-    pending = [(source, target)]
+    pending, failed = [(source, target)], list[tuple[str, OSError]]()
     while pending:
         place, target = pending.pop()
-        if follows_links and isinstance(place.node, Symlink):
-            place = files.find_place(place.path)
-        node = place.node
-        if isinstance(node, Directory):
-            entries = [(child, posixpath.join(target, child.name)) for child in reversed(files.children(place))]
-            if not files.exists(target, cwd):  # it may become an entry of the directory, which is not copied
-                files.make_directory(target, cwd, mode=node.mode)
-            pending += entries
-        elif isinstance(node, File):
-            files.write(target, bytes(node.content), cwd, mode=node.mode)
-        elif node is not None:
-            made = copy.copy(node)
-            made.space, made.taken = None, 0
-            present = files.place(target, cwd, follow=False)
-            if replaces and present.node is not None and not isinstance(present.node, Directory):
-                files.remove_place(present)
-            files.add(target, made, cwd)
+        try:
+            if follows_links and isinstance(place.node, Symlink):
+                place = files.find_place(place.path)
+            if isinstance(place.node, Directory):
+                entries = [(child, posixpath.join(target, child.name)) for child in reversed(files.children(place))]
+                if not files.exists(target, cwd):  # it may become an entry of the directory, which is not copied
+                    files.make_directory(target, cwd, mode=place.node.mode & ~umask)
+                pending += entries
+            elif place.node is not None:
+                _copy_node(program, place.node, target, replaces=replaces, umask=umask)
+        except OSError as error:
+            failed.append((target, error))
+    return failed
+
+
+def _copy_node(program: Program, node: Node, target: str, *, replaces: bool, umask: int) -> None:
+    """Copies a file, a link or a device; see `_copy`. Raises OSError."""
+    files, cwd = program.files, program.cwd
+    if isinstance(node, File):
+        files.write(target, bytes(node.content), cwd, mode=node.mode & ~umask)
+        return
+    made = copy.copy(node)
+    made.space, made.taken = None, 0
+    present = files.place(target, cwd, follow=False)
+    if replaces and present.node is not None and not isinstance(present.node, Directory):
+        files.remove_place(present)
+    files.add(target, made, cwd)
 
 
 async def _ln(program: Program) -> int:
@@ -211,23 +226,12 @@ async def _ln(program: Program) -> int:
     return 0
 
 
-def _mode(text: str, old: int, *, directory: bool) -> int:
-    """Applies the operand of chmod to a mode, and returns the new mode."""
-    if re.fullmatch(r"[0-7]{1,4}", text):
-        return int(text, 8)
-    mode = old
-    for clause in text.split(","):
-        found = re.fullmatch(r"([ugoa]*)([-+=])([rwxXst]*)", clause)
-        if found is None:
-            raise Usage(f"invalid mode '{text}'")
-        who = found[1] or "a"
-        shifts = [shift for letter, shift in (("u", 6), ("g", 3), ("o", 0)) if letter in who or "a" in who]
-        bits = sum({"r": 4, "w": 2, "x": 1, "X": 1 if directory or old & 0o111 else 0}.get(letter, 0) for letter in set(found[3]))
-        for shift in shifts:
-            if found[2] == "=":
-                mode &= ~(7 << shift)
-            mode = mode & ~(bits << shift) if found[2] == "-" else mode | bits << shift
-    return mode
+def _mode(text: str, old: int, *, directory: bool, umask: int = 0) -> int:
+    """Applies the operand of chmod to a mode, see `apply_mode`. Raises Usage."""
+    try:
+        return apply_mode(text, old, directory=directory, umask=umask)
+    except ValueError as error:
+        raise Usage(str(error)) from None
 
 
 async def _change(program: Program, change: Callable[[str, Node], None]) -> int:
@@ -247,7 +251,7 @@ async def _change(program: Program, change: Callable[[str, Node], None]) -> int:
 
 async def _chmod(program: Program) -> int:
     def change(wanted: str, node: Node) -> None:
-        node.mode = _mode(wanted, node.mode, directory=isinstance(node, Directory))
+        node.mode = _mode(wanted, node.mode, directory=isinstance(node, Directory), umask=program.umask)
 
     return await _change(program, change)
 
@@ -343,7 +347,7 @@ async def _truncate(program: Program) -> int:
         length = size(flags["s"])
         if length < 0 or length > program.files.space.capacity:
             return await program.complain(f"{path}: {os.strerror(errno.ENOSPC if length > 0 else errno.EINVAL)}")
-        program.files.write(path, data[:length].ljust(length, b"\0"), program.cwd)
+        program.write_file(path, data[:length].ljust(length, b"\0"))
     return 0
 
 
@@ -402,177 +406,6 @@ async def _copy_block(source: Descriptor, target: Descriptor, length: int) -> in
     return copied
 
 
-_TERMINAL_WIDTH: Final = 80
-
-
-#: Type → its letter for ls, and its name for stat.
-_KINDS: Final[dict[type[Node], tuple[str, str]]] = {
-    Directory: ("d", "directory"),
-    Symlink: ("l", "symbolic link"),
-    Device: ("c", "character special file"),
-    BlockDevice: ("b", "block special file"),
-    Socket: ("s", "socket"),
-}
-
-
-def mode_text(node: Node) -> str:
-    """Formats a mode as ls does."""
-    kind = _KINDS.get(type(node), ("-", ""))[0]
-    letters = [letter if node.mode >> (8 - place) & 1 else "-" for place, letter in enumerate("rwxrwxrwx")]
-    for bit, place, letter in ((0o4000, 2, "s"), (0o2000, 5, "s"), (0o1000, 8, "t")):
-        if node.mode & bit:
-            letters[place] = letter if letters[place] == "x" else letter.upper()
-    return kind + "".join(letters)
-
-
-def size_of(node: Node) -> int:
-    """Returns the size of a node in bytes."""
-    if isinstance(node, File):
-        return len(node.content)
-    return len(node.target) if isinstance(node, Symlink) else 4096 if isinstance(node, Directory) else 0
-
-
-def _owner(number: int) -> str:
-    return {0: "root", 65534: "nobody"}.get(number, str(number))
-
-
-def _human(size: int) -> str:
-    value, unit, units = float(size), "", iter("KMGT")
-    while value >= 1024:
-        value, unit = value / 1024, next(units)
-    return f"{value:.1f}{unit}" if unit else str(size)
-
-
-async def _ls(program: Program) -> int:
-    flags, paths = options(program, "alAhd1RtrSiFLnsCx", ["color", "color=", "full-time"])
-    code, singles, folders = 0, dict[str, Node](), list[str]()
-    for path in paths or ["."]:
-        try:
-            node = program.files.node(path, program.cwd, follow="l" not in flags)
-            if isinstance(node, Symlink) and not path.endswith("/") and "d" in flags:
-                singles[path] = node
-            elif isinstance(node, Directory) and "d" not in flags:
-                folders.append(path)
-            else:
-                singles[path] = node
-        except OSError as error:
-            code = await program.complain_about(path, error)
-    if singles:
-        await _show(program, singles, flags)
-    while folders:
-        path = folders.pop(0)
-        entries = program.files.list(path, program.cwd)
-        if "R" in flags:
-            folders = [
-                posixpath.join(path, name) for name, node in entries.items() if isinstance(node, Directory) and name[0] != "."
-            ] + folders
-        shown = {name: node for name, node in entries.items() if not name.startswith(".") or flags.keys() & {"a", "A"}}
-        if "a" in flags:
-            here = program.files.node(path, program.cwd)
-            shown = {".": here, "..": program.files.node(posixpath.join(path, ".."), program.cwd), **shown}
-        if len(paths) > 1 or "R" in flags:
-            await program.write(f"{path}:\n")
-        if "l" in flags:
-            await program.write(f"total {sum((size_of(node) + 4095) // 4096 * 4 for node in shown.values())}\n")
-        await _show(program, shown, flags)
-        if folders and (len(paths) > 1 or "R" in flags):
-            await program.write("\n")
-    return code
-
-
-async def _show(program: Program, entries: dict[str, Node], flags: dict[str, str]) -> None:
-    names = list(entries)
-    if "t" in flags:
-        names.sort(key=lambda name: -entries[name].mtime)
-    elif "S" in flags:
-        names.sort(key=lambda name: -size_of(entries[name]))
-    if "r" in flags:
-        names.reverse()
-    if "l" in flags:
-        await program.write("".join(_long(name, entries[name], flags) for name in names))
-    elif program.stdout.is_terminal and "1" not in flags and names:
-        width = max(map(len, names)) + 2
-        columns = max(_TERMINAL_WIDTH // width, 1)
-        rows = -(-len(names) // columns)
-        lines = ["".join(name.ljust(width) for name in names[row::rows]).rstrip() for row in range(rows)]
-        await program.write("".join(f"{line}\n" for line in lines))
-    else:
-        marks = {Directory: "/", Symlink: "@"} if "F" in flags else {}
-        await program.write("".join(f"{name}{marks.get(type(entries[name]), '')}\n" for name in names))
-
-
-def _long(name: str, node: Node, flags: dict[str, str]) -> str:
-    time = datetime.fromtimestamp(node.mtime, UTC).strftime("%b %e %H:%M")
-    size = _human(size_of(node)) if "h" in flags else str(size_of(node))
-    target = f" -> {node.target}" if isinstance(node, Symlink) else ""
-    owner, group = (str(node.uid), str(node.gid)) if "n" in flags else (_owner(node.uid), _owner(node.gid))
-    links = 2 if isinstance(node, Directory) else 1
-    return f"{mode_text(node)} {links:4} {owner:8} {group:8} {size:>9} {time} {name}{target}\n"
-
-
-async def _stat(program: Program) -> int:
-    flags, paths = options(program, "c:Lft")
-    code = 0
-    for path in paths:
-        try:
-            node = program.files.node(path, program.cwd, follow="L" in flags)
-        except OSError as error:
-            code = await program.complain(f"can't stat '{path}': {error.strerror}")
-            continue
-        kind = _KINDS.get(type(node), ("-", "regular file"))[1]
-        values = {"%n": path, "%s": str(size_of(node)), "%a": f"{node.mode:o}", "%A": mode_text(node), "%F": kind,
-                  "%u": str(node.uid), "%g": str(node.gid), "%U": _owner(node.uid), "%G": _owner(node.gid),
-                  "%Y": str(int(node.mtime))}  # fmt: skip
-        given = flags.get("c")
-        if given is None:
-            time = datetime.fromtimestamp(node.mtime, UTC).strftime("%Y-%m-%d %H:%M:%S.%f000 +0000")
-            given = (
-                f"  File: %n\n  Size: %s\tBlocks: {(size_of(node) + 511) // 512}\tIO Block: 4096   %F\n"
-                f"Access: (0%a/%A)  Uid: (%u/%U)   Gid: (%g/%G)\nModify: {time}"
-            )
-        for code_, value in values.items():
-            given = given.replace(code_, value)
-        await program.write(f"{given}\n")
-    return code
-
-
-async def _du(program: Program) -> int:
-    flags, paths = options(program, "shakcmd:")
-    for path in paths or ["."]:
-        try:
-            found = list(program.files.walk(path, program.cwd))
-        except OSError as error:
-            return await program.complain_about(path, error)
-        totals: Counter[str] = Counter()
-        for top, node in reversed(found):  # entries come before their directory
-            total = (size_of(node) + 4095) // 4096 * 4 + totals.pop(top.rstrip("/"), 0)
-            totals[top.rpartition("/")[0]] += total
-            if isinstance(node, Directory) and ("s" not in flags or top == path):
-                await program.write(f"{_human(total * 1024) if 'h' in flags else total}\t{top}\n")
-    return 0
-
-
-async def _df(program: Program) -> int:
-    flags, paths = options(program, "hkPTi")
-    human, code = "h" in flags, 0
-    rows = [("Filesystem", "Size" if human else "1K-blocks", "Used", "Available", "Use%", "Mounted on")]
-    shown = [] if paths else sorted(program.files.mounts)
-    for one in paths:
-        try:
-            shown.append(program.files.mount_of(one, program.cwd))
-        except OSError:
-            code = await program.complain(f"{one}: can't find mount point")
-    for path in shown:
-        total, used = 100 * 1024 * 1024, 10 * 1024 * 1024
-        node = program.files.mounts[path].node
-        if isinstance(node, Directory) and node.size is not None:
-            total, used = node.size // 1024, 0
-        sizes = [_human(one * 1024) if human else str(one) for one in (total, used, total - used)]
-        rows.append(("overlay" if path == "/" else "tmpfs", *sizes, f"{100 * used // max(total, 1)}%", path))  # type: ignore[arg-type]
-    await program.write("".join(f"{a:<20} {b:>9} {c:>9} {d:>9} {e:>4} {f}\n" for a, b, c, d, e, f in rows))
-    return code
-
-
 COMMANDS: Final[dict[str, Command]] = {
     "basename": _basename,
     "chgrp": _chgrp,
@@ -592,8 +425,4 @@ COMMANDS: Final[dict[str, Command]] = {
     "rmdir": _rmdir,
     "touch": _touch,
     "truncate": _truncate,
-    "ls": _ls,
-    "stat": _stat,
-    "du": _du,
-    "df": _df,
 }

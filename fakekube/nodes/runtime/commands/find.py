@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from fakekube.nodes.runtime.commands.files import size_of
+from fakekube.nodes.runtime.commands.listing import size_of
 from fakekube.nodes.runtime.filesystem import BlockDevice, Device, Directory, File, Node, Place, Socket, Symlink
 from fakekube.nodes.runtime.program import Command, Program, Usage
 from fakekube.nodes.runtime.regular_expressions import compile_posix, glob

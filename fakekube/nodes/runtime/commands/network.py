@@ -141,7 +141,7 @@ async def _wget(program: Program) -> int:
         await program.stdout.write(answer.body)
         return 0
     try:
-        program.files.write(target, answer.body, program.cwd)
+        program.write_file(target, answer.body)
     except OSError as error:
         return await program.complain(f"can't open '{target}': {error.strerror}")
     return 0
@@ -198,7 +198,7 @@ async def _fetch(program: Program, url: str, request: _Request, flags: dict[str,
     if "o" in flags and flags["o"] != "-":
         program.open(flags["o"], write=True, read=False).close()
         if flags["o"] != "/dev/null":
-            program.files.write(flags["o"], shown, program.cwd)
+            program.write_file(flags["o"], shown)
     else:
         await program.stdout.write(shown)
     if "w" in flags:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -202,11 +203,33 @@ def _parse_signal(text: str) -> int:
     return SIGNALS[name]
 
 
+#: The names of the signals by their numbers; EXIT stands for the end of a shell.
+_NAMES: Final = (
+    *("EXIT", "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM"),
+    *("STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "POLL", "PWR"),
+    "SYS",
+)
+
+
+async def _list_signals(program: Program, wanted: Sequence[str]) -> int:
+    """Lists all signals, or writes the numbers of names, and the names of numbers (or of the status of a killed program)."""
+    if not wanted:
+        await program.write("".join(f"{number:2}) {name}\n" for number, name in enumerate(_NAMES) if number))
+    for one in wanted:
+        name = one.upper().removeprefix("SIG")
+        if name in _NAMES:
+            await program.write(f"{_NAMES.index(name)}\n")
+        elif one.isdigit() and int(one) % 128 < len(_NAMES):
+            await program.write(f"{_NAMES[int(one) % 128]}\n")
+        else:
+            return await program.complain(f"unknown signal '{one}'")
+    return 0
+
+
 async def _kill(program: Program) -> int:
     args, signal = list(program.args), SIGTERM
     if args[:1] == ["-l"]:
-        await program.write("".join(f"{number:2}) {name}\n" for name, number in SIGNALS.items()))
-        return 0
+        return await _list_signals(program, args[1:])
     if args and args[0].startswith("-") and len(args[0]) > 1:
         flag = args.pop(0)
         signal = _parse_signal(args.pop(0) if flag == "-s" and args else flag[1:])

@@ -1,10 +1,11 @@
 """Commands that read and write lines of text.
 
-Specified by: busybox coreutils/{cat,cut,head,nl,seq,tac,tail,tee,tr,uniq,wc,yes}.c, libbb/printable.c, util-linux/rev.c.
+Specified by: busybox coreutils/{cat,cut,head,nl,paste,seq,tac,tail,tee,tr,uniq,wc,yes}.c, libbb/printable.c, util-linux/rev.c.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -370,11 +371,60 @@ async def _nl(program: Program) -> int:
     return int(program.failed)
 
 
+async def _paste(program: Program) -> int:
+    flags, paths = options(program, "d:s")
+    delimiters = [_ESCAPES.get(one, one) for one in re.findall(r"\\.|[^\\]", flags.get("d", "\t"))]
+    if not delimiters:
+        raise Usage("-d '' is not supported")
+    opened: list[Descriptor] = []
+    try:
+        for path in paths or ["-"]:
+            opened.append(program.stdin if path == "-" else program.open(path))
+        await (_paste_each if "s" in flags else _paste_rows)(program, opened, delimiters)
+    except OSError as error:
+        return await program.complain(f"can't open '{path}': {error.strerror}")
+    finally:
+        for one in opened:
+            if one is not program.stdin:
+                one.close()
+    return 0
+
+
+#: The delimiters of paste that are written with a backslash.
+_ESCAPES: Final = {r"\n": "\n", r"\t": "\t", r"\0": "", r"\\": "\\"}
+
+
+async def _paste_rows(program: Program, inputs: Sequence[Descriptor], delimiters: Sequence[str]) -> None:
+    """Writes a line of each input in a row; only a line of the last input ends the row, as in busybox."""
+    active: list[Descriptor | None] = [*inputs]
+    while any(one is not None for one in active):
+        separators = itertools.cycle(delimiters)
+        for index, one in enumerate(active):
+            line = await one.readline() if one is not None else b""
+            if not line:
+                active[index] = None
+                continue
+            end = "\n" if index == len(active) - 1 else next(separators)
+            await program.write(line.removesuffix(b"\n") + end.encode())
+
+
+async def _paste_each(program: Program, inputs: Sequence[Descriptor], delimiters: Sequence[str]) -> None:
+    """Writes the lines of each input in one row."""
+    for one in inputs:
+        separators = itertools.cycle(delimiters)
+        line = await one.readline()
+        while line:
+            following = await one.readline()
+            await program.write(line.removesuffix(b"\n") + (next(separators) if following else "\n").encode())
+            line = following
+
+
 COMMANDS: Final[dict[str, Command]] = {
     "cat": _cat,
     "cut": _cut,
     "head": _head,
     "nl": _nl,
+    "paste": _paste,
     "rev": _rev,
     "seq": _seq,
     "tac": _tac,

@@ -14,10 +14,11 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Final
 
+from fakekube.nodes.runtime.filesystem import apply_mode
 from fakekube.nodes.runtime.program import Program
 from fakekube.nodes.runtime.scheduling import SIGNALS, Task
-from fakekube.nodes.runtime.shell.expansion import BLANKS, delimiter_of
-from fakekube.nodes.runtime.shell.parser import ShellSyntaxError, parse
+from fakekube.nodes.runtime.shell.expansion import BLANKS, ExpansionError, delimiter_of
+from fakekube.nodes.runtime.shell.parser import KEYWORDS, ShellSyntaxError, parse
 from fakekube.nodes.runtime.shell.state import ShellState
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
@@ -114,22 +115,27 @@ async def _export(program: Program, shell: ShellState) -> int:
     if not args:
         for name in sorted(shell.exported & shell.variables.keys()):
             await program.write(f"export {name}='{shell.variables[name]}'\n")
-    for arg in args:
-        name, equals, value = arg.partition("=")
-        if not _NAME.fullmatch(name):
-            return await _complain(program, shell, f"{arg}: bad variable name", 2)
-        if equals:
-            shell.set_variable(name, value)
-        shell.exported.add(name)
-    return 0
+    return await _declare(args, shell.exported, program, shell)
 
 
 async def _readonly(program: Program, shell: ShellState) -> int:
-    for arg in program.args:
+    args = [arg for arg in program.args if arg != "-p"]
+    if not args:
+        for name in sorted(shell.read_only):
+            value = f"='{shell.variables[name]}'" if name in shell.variables else ""
+            await program.write(f"readonly {name}{value}\n")
+    return await _declare(args, shell.read_only, program, shell)
+
+
+async def _declare(args: Sequence[str], names: set[str], program: Program, shell: ShellState) -> int:
+    """Assigns the variables in arguments like NAME=VALUE, and adds all to the names. Raises Exit for a bad name."""
+    for arg in args:
         name, equals, value = arg.partition("=")
+        if not _NAME.fullmatch(name):
+            raise Exit(await _complain(program, shell, f"{arg}: bad variable name", 2))
         if equals:
             shell.set_variable(name, value)
-        shell.read_only.add(name)
+        names.add(name)
     return 0
 
 
@@ -149,7 +155,10 @@ async def _unset(program: Program, shell: ShellState) -> int:
     for name in (arg for arg in program.args if arg not in ("-v", "-f")):
         if functions:
             shell.functions.pop(name, None)
+        elif not _NAME.fullmatch(name):
+            raise Exit(await _complain(program, shell, f"{name}: bad variable name", 2))
         else:
+            shell.require_writable(name)
             shell.variables.pop(name, None)
             shell.exported.discard(name)
     return 0
@@ -226,7 +235,7 @@ async def _command(program: Program, shell: ShellState) -> int:
     if args[:1] == ["-V"]:
         return await _describe_commands(args[1:2], program, shell)
     if args[:1] == ["-v"]:
-        known = [name if name in BUILTINS or name in shell.functions else shell.find(name) for name in args[1:2]]
+        known = [name if _meaning(name, shell) else shell.find(name) for name in args[1:2]]
         for found in filter(None, known):
             await program.write(f"{found}\n")
         return 0 if all(known) else 127
@@ -237,14 +246,23 @@ async def _type(program: Program, shell: ShellState) -> int:
     return await _describe_commands(program.args, program, shell)
 
 
+def _meaning(name: str, shell: ShellState) -> str:
+    """Returns what a name means to the shell itself; "" if it is no more than the name of a program."""
+    if name in KEYWORDS:
+        return "shell keyword"
+    if name in shell.functions:
+        return "function"
+    if name in SPECIAL_BUILTINS:
+        return "special shell builtin"
+    return "shell builtin" if name in BUILTINS or name in _BUILT_IN_APPLETS else ""
+
+
 async def _describe_commands(names: Sequence[str], program: Program, shell: ShellState) -> int:
     """Writes what each name means to the shell (describe_command). Returns the exit code."""
     code = 0
     for name in names:
-        if name in BUILTINS:
-            await program.write(f"{name} is a shell builtin\n")
-        elif name in shell.functions:
-            await program.write(f"{name} is a function\n")
+        if meaning := _meaning(name, shell):
+            await program.write(f"{name} is a {meaning}\n")
         elif (found := shell.find(name)) is not None:
             await program.write(f"{name} is {found}\n")
         else:
@@ -276,10 +294,13 @@ async def _read(program: Program, shell: ShellState) -> int:
     if names:
         mask = line if raw else _ESCAPED.sub(lambda found: "\0" * len(found[1]), line)
         values = _split_fields(text, mask, shell.variables.get("IFS", BLANKS), len(names))
-        for name, value in zip_longest(names, values, fillvalue=""):
-            shell.set_variable(name, value)
     else:
-        shell.set_variable("REPLY", text)
+        names, values = ["REPLY"], [text]
+    for name, value in zip_longest(names, values, fillvalue=""):
+        try:
+            shell.set_variable(name, value)
+        except ExpansionError as error:
+            return await _complain(program, shell, str(error), 2)
     return 0 if ended else 1
 
 
@@ -360,9 +381,26 @@ async def _list_jobs(program: Program, shell: ShellState) -> int:
     return 0
 
 
+#: The permissions of a file, as they are shown.
+_BITS: Final = {"r": 4, "w": 2, "x": 1}
+
+
 async def _umask(program: Program, shell: ShellState) -> int:
-    if not program.args:
-        await program.write("0022\n")
+    args = [arg for arg in program.args if arg != "-S"]
+    if args:
+        if re.fullmatch("[0-7]{1,4}", args[0]):
+            shell.umask = int(args[0], 8) & 0o777
+            return 0
+        try:
+            shell.umask = ~apply_mode(args[0], ~shell.umask & 0o777) & 0o777
+        except ValueError:
+            return await _complain(program, shell, f"Illegal mode: {args[0]}", 2)
+    elif "-S" in program.args:
+        allowed = [(who, ~shell.umask >> shift) for who, shift in (("u", 6), ("g", 3), ("o", 0))]
+        letters = [f"{who}={''.join(name for name, bit in _BITS.items() if bits & bit)}" for who, bits in allowed]
+        await program.write(f"{','.join(letters)}\n")
+    else:
+        await program.write(f"{shell.umask:04o}\n")
     return 0
 
 
@@ -409,6 +447,9 @@ BUILTINS: Final[dict[str, Callable[[Program, ShellState], Awaitable[int]]]] = {
     "wait": _wait,
 }
 
+#: Commands that are built into ash; here they are applets like others.
+_BUILT_IN_APPLETS: Final = frozenset({"[", "[[", "echo", "false", "printf", "pwd", "test", "true"})
+
 #: The special built-in commands: variables that are assigned before them keep their values.
 SPECIAL_BUILTINS: Final = frozenset(
     {
@@ -420,6 +461,7 @@ SPECIAL_BUILTINS: Final = frozenset(
         "exec",
         "exit",
         "export",
+        "local",
         "readonly",
         "return",
         "set",

@@ -340,6 +340,8 @@ class Shell(ShellState):
     ) -> int:
         """Runs a function, a builtin or a program. Raises Exit, Break, Return."""
         name = argv[0]
+        for variable, _ in assigned:
+            self.require_writable(variable)
         if functions and name in self.functions:
             return await self._function(argv, assigned, descriptors)
         program = replace(
@@ -348,6 +350,7 @@ class Shell(ShellState):
             args=argv[1:],
             env={**self.environment(), **dict(assigned)},
             cwd=self.cwd,
+            umask=self.umask,
             descriptors=descriptors,
             failed=False,
         )
@@ -431,7 +434,7 @@ class Shell(ShellState):
             if not target.isdigit() or int(target) not in descriptors:
                 raise OSError(errno.EBADF, "Bad file descriptor")
             return descriptors[int(target)].hold()
-        program = replace(self.program, cwd=self.cwd, descriptors=descriptors)
+        program = replace(self.program, cwd=self.cwd, umask=self.umask, descriptors=descriptors)
         if one.operator == "<":
             return program.open(target)
         return program.open(target, write=True, append=one.operator == ">>", read=one.operator == "<>")

@@ -236,8 +236,9 @@ class WordParser(ABC):
         self.at += 1
 
 
-_RESERVED: Final = frozenset({"if", "then", "elif", "else", "fi", "do", "done", "while", "until", "for", "case", "esac", "in",
-                              "{", "}", "!"})  # fmt: skip
+#: The words that are part of the grammar where a command may begin.
+KEYWORDS: Final = frozenset({"if", "then", "elif", "else", "fi", "do", "done", "while", "until", "for", "case", "esac", "in",
+                             "{", "}", "!"})  # fmt: skip
 _OPERATORS: Final = ("&&", "||", ";;", "<<-", "<<", ">>", "<&", ">&", "<>", ">|", "&>", ";", "&", "|", "<", ">", "(", ")", "\n")
 _REDIRECTIONS: Final = frozenset({"<", ">", ">>", ">|", "<>", "<&", ">&", "<<", "<<-", "&>"})
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
@@ -316,7 +317,7 @@ class _Parser(WordParser):
         while end < len(self.text) and self.text[end] not in " \t\r\n;&|<>()":
             end += 1
         word = self.text[self.at : end]
-        return word if word in _RESERVED else ""
+        return word if word in KEYWORDS else ""
 
     def _take_reserved(self, word: str) -> bool:
         """Parses this reserved word; returns False if another token comes next."""

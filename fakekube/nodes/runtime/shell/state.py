@@ -73,6 +73,7 @@ class ShellState(ABC):
     traps: dict[str, str] = field(default_factory=dict)
     descriptors: dict[int, Descriptor] = field(default_factory=dict)
     cwd: str = "/"
+    umask: int = 0o022
     status: int = 0
     background: list[Task] = field(default_factory=list)
     depth: int = 0
@@ -87,7 +88,7 @@ class ShellState(ABC):
     def for_program(cls, program: Program, name: str = "sh", arguments: Sequence[str] = ()) -> Self:
         """Returns a shell with the environment and the descriptors of a program."""
         made = cls(program, name, list(arguments), dict(program.env), set(program.env), descriptors=dict(program.descriptors))
-        made.cwd = program.cwd
+        made.cwd, made.umask = program.cwd, program.umask
         made.variables.setdefault("IFS", " \t\n")
         made.variables["PWD"] = program.cwd
         return made
@@ -154,12 +155,16 @@ class ShellState(ABC):
 
     def set_variable(self, name: str, value: str) -> None:
         """Assigns a value to a variable. Raises ExpansionError if it is read-only."""
-        if name in self.read_only:
-            raise ExpansionError(f"{name}: is read only")
+        self.require_writable(name)
         check_memory(len(value) + _LONG * len(self.variables))
         if len(value) > _LONG:
             check_memory(len(value) + sum(map(len, self.variables.values())))
         self.variables[name] = value
+
+    def require_writable(self, name: str) -> None:
+        """Raises ExpansionError if a variable is read-only."""
+        if name in self.read_only:
+            raise ExpansionError(f"{name}: is read only")
 
     def set_function(self, function: Function) -> None:
         """Defines a function."""
