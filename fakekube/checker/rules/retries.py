@@ -276,7 +276,8 @@ class RetryAfterOnWrite(RetryAfter):
         for fault in faults:
             fault.remove()
         refused = RefuseInText((503,), _TEXT, retry_after=_RETRY_AFTER)
-        for verb, resource in writes[:1]:
+        generated = generated_children(trial.baseline)  # their creates cannot be told apart
+        for verb, resource in sorted(writes, key=lambda one: one[0] == "create" and one[1] in generated)[:1]:
             arm(trial.faults.on(verb, resource), refused, times=1, label="in text")
 
 
