@@ -119,6 +119,13 @@ def require_children(baseline: Baseline) -> None:
         raise NotExercised("the client creates no children")
 
 
+def require_controlled_children(baseline: Baseline) -> None:
+    """Raises NotExercised if the client creates no objects for a copy that have a controller reference."""
+    require_children(baseline)
+    if not baseline.controls_children:
+        raise NotExercised("the client's children have no controller reference")
+
+
 def require_generated_children(baseline: Baseline) -> None:
     """Raises NotExercised if the client creates no objects with generated names for a copy."""
     if not generated_children(baseline):
@@ -242,6 +249,14 @@ def touch_objects(trial: Trial, copy: Copy) -> list[tuple[str, Object]]:
         with suppress(ApiError):
             found.append((resource, trial.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))))
     return found
+
+
+def add_finalizer(trial: Trial, resource: str, obj: Object, name: str) -> None:
+    """Adds a finalizer to an object; does nothing if the object does not exist, or is being deleted."""
+    metadata = obj["metadata"]
+    change = {"metadata": {"finalizers": [*(metadata.get("finalizers") or ()), name]}}
+    with suppress(ApiError):
+        trial.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
 
 
 def drop_finalizers(trial: Trial, resource: str, obj: Object) -> None:

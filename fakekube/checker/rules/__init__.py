@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fakekube.checker.rules import (
     answers,
     apply,
+    beginnings,
     changes,
     conflicts,
     content,
@@ -63,6 +64,7 @@ _FAMILIES: tuple[Sequence[type[Rule]], ...] = (
     denials.RULES,
     namespaces.RULES,
     terminations.RULES,
+    beginnings.RULES,
 )
 
 #: The provocations that one client can undergo one after the other, in this order: none makes the next one another one.

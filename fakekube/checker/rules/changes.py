@@ -1,4 +1,4 @@
-"""Rules about objects that are changed several times: the last change counts, whatever the client was doing (S3, C7).
+"""Rules about objects that are changed again: the last change counts, whatever the client was doing (S3, C7, V1).
 
 Invariant: only texts are judged that the client has copied after each of several changes without a fault.
 """
@@ -17,6 +17,7 @@ from fakekube.checker.reaction import children_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.apply import AppliedByOthers, applied_resources
 from fakekube.checker.rules.sieve import MissedChange
+from fakekube.checker.rules.watch_events import MoreDigits
 from fakekube.checker.sample import changes_of_texts
 from fakekube.checker.trace import mentions
 from fakekube.checker.verdict import NotExercised, Verdict
@@ -24,7 +25,7 @@ from fakekube.checker.waits import await_quiet
 from fakekube.checker.writes import own_objects, refusable_writes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from fakekube.base.objects import Object
     from fakekube.checker.reaction import Copy
@@ -281,4 +282,33 @@ def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
         yield path, value
 
 
-RULES: tuple[type[Rule], ...] = (ChangedMeanwhile, AppliedAfterChange)
+class ChangedOverDigits(MissedChange):
+    """A copy from before revisions get one digit more is changed after that."""
+
+    id = MoreDigits.id
+    name = "change"
+    provocation = "an object is changed, and its revision gets one digit more by that"
+    obligation = MoreDigits.obligation
+    advice = "compare revisions only by equality, or as integers of unlimited size: as a string 99 is greater than 100"
+    source = MoreDigits.source
+    steps = ()
+    fast = False
+    watches = True
+    expected_seconds = 8.0
+
+    def cluster_arguments(self) -> Mapping[str, Any]:
+        return {"first_revision": MoreDigits.BOUNDARY - MoreDigits.BEFORE}
+
+    def provoke(self, trial: Trial) -> None:
+        self.reaction = self.learn(trial)
+        self._alter(trial, trial.copies[0])
+        await_quiet(trial, trial.copies[0].mark, [trial.copies[0].token])
+        MoreDigits.approach(trial)
+        trial.advance_revisions(MoreDigits.LAST + 1)
+        trial.begin_provocation()
+        self.mark = trial.trace.mark()
+        self._alter(trial, trial.copies[0])
+        trial.await_until(lambda: not self._missing(trial), trial.reaction_timeout)
+
+
+RULES: tuple[type[Rule], ...] = (ChangedMeanwhile, AppliedAfterChange, ChangedOverDigits)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
 from fakekube.checker.reaction import SYSTEM_FIELDS, children_of, is_time, leaves_of
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.sieve import MissedChildDeletion
+from fakekube.checker.rules.sieve import MissedChildDeletion, lease_seconds
 from fakekube.checker.sample import changes_of_texts, new_token
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_quiet
@@ -25,7 +25,7 @@ from fakekube.controllers.client import ApiError
 from fakekube.controllers.client.client import collection_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fakekube.base.objects import Object
     from fakekube.checker.reaction import Copy
@@ -61,6 +61,8 @@ class KeptInStep(Rule):
         self.stale: tuple[_Place, _Path, bool] | None = None
         """What has not followed the change, and whether something else in the same object has."""
         self.followed = False
+        self.only_at_start: tuple[_Place, ...] = ()
+        """The objects that have followed the change when the client was started again, and not before."""
         self.changed: Copy | None = None
 
     def require(self, baseline: Baseline) -> None:
@@ -83,11 +85,25 @@ class KeptInStep(Rule):
             _apply(trial, changed, step)
             await_quiet(trial, mark, [changed.token])
 
-        def find() -> tuple[_Place, _Path, bool] | None:
-            return self._find_stale(trial, _Compared(trial, unchanged, fresh, changed))
+        def compare() -> _Compared:
+            return _Compared(trial, unchanged, fresh, changed)
 
-        trial.await_until(lambda: find() is None, trial.reaction_timeout)
-        self.stale = find()
+        trial.await_until(lambda: self._is_in_step(trial, compare()), trial.reaction_timeout)
+        self.stale = self._find_stale(trial, compare())
+        if not self.followed and compare().stale() and trial.session.starter.restartable:
+            self.only_at_start = self._follows_at_start(trial, compare)
+
+    def _is_in_step(self, trial: Trial, compared: _Compared) -> bool:
+        """Reports whether all that can follow the change has done so."""
+        return not compared.stale() or (bool(compared.find_followers()) and self._find_stale(trial, compared) is None)
+
+    @staticmethod
+    def _follows_at_start(trial: Trial, compare: Callable[[], _Compared]) -> tuple[_Place, ...]:
+        """Starts the client again; returns the objects that follow the change then."""
+        trial.restart_client()
+        trial.await_reaction(trial.stimulate(), lambda since: trial.reaction_timeout(since) + lease_seconds(trial))
+        trial.await_until(lambda: bool(compare().find_followers()), trial.reaction_timeout)
+        return tuple(compare().find_followers())
 
     def _make_two(self, trial: Trial, changes: _Changes) -> Sequence[Copy]:
         """Makes two copies that have the changes from the beginning, and returns them.
@@ -127,6 +143,11 @@ class KeptInStep(Rule):
         return next(((place, path, place in followed) for place, path in found if compared.can_change(trial, place, path)), None)
 
     def judge_trace(self, trial: Trial) -> Verdict:
+        if self.only_at_start:
+            assert self.changed is not None
+            resource = self.only_at_start[0][0]
+            text = f"{resource} for {self.changed.names()[0]} follows a change only when the client is started again"
+            return Verdict.failure(text, *trial.excerpt(), by_time=True)
         if self.stale is None:
             if not self.followed:
                 return Verdict.not_exercised("nothing that the client writes follows the texts of the object")
@@ -151,6 +172,7 @@ class _Changes:
         selected = " ".join(key.label_selector for key in trial.baseline.streams)
         self._texts: list[Sequence[Object]] = []
         self._metadata: list[Sequence[Object]] = []
+        self._written = trial.baseline.written
         token = new_token(trial.random)
         for obj in trial.sample.copies(token):
             accepted: list[Object] = []
@@ -169,9 +191,19 @@ class _Changes:
         return [[*texts, *metadata] for texts, metadata in zip(self._texts, self._metadata, strict=True)]
 
     def steps(self) -> list[list[Sequence[Object]]]:
-        """Returns the changes in the steps in which they are made: labels and annotations last, because then nothing else wakes
-        a client that does not look at them."""
-        return [step for step in (self._texts, self._metadata) if any(step)]
+        """Returns the changes in the steps in which they are made, each with those of all objects.
+
+        Nothing may wake a client that does not look at a change: labels and annotations come last, and what the client writes to,
+        which it handles at each event, comes before what it only reads.
+        """
+        numbers = range(len(self._texts))
+        parts = [[number for number in numbers if (number in self._written) is first] for first in (True, False)]
+        steps = [
+            [part[number] if number in chosen else [] for number in numbers]
+            for chosen in parts
+            for part in (self._texts, self._metadata)
+        ]
+        return [step for step in steps if any(step)]
 
 
 def _metadata_change(obj: Object, ending: str, selected: str) -> Object:

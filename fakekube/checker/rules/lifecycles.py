@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from fakekube.checker.reaction import Copy, EffectKind, children_of, written_fields
 from fakekube.checker.rule import Rule
@@ -17,8 +17,10 @@ from fakekube.checker.writes import (
     is_taken_over,
     own_object,
     own_objects,
+    require_controlled_children,
     require_named_children,
     require_own_writes,
+    touch_objects,
     writes_of,
 )
 from fakekube.controllers.client import ApiError
@@ -331,6 +333,9 @@ class ForeignChild(Rule):
     source = "API conventions, controllerRef; metav1.IsControlledBy; SetControllerReference of controller-runtime"
     expected_seconds = 8.0
 
+    forbids_deletion: ClassVar[bool] = True
+    """Whether the client may not delete the object either."""
+
     def __init__(self) -> None:
         self.foreign: list[tuple[str, Object]] = []
         """The objects of the other controller with their resources."""
@@ -339,8 +344,7 @@ class ForeignChild(Rule):
 
     def require(self, baseline: Baseline) -> None:
         require_named_children(baseline)
-        if not baseline.controls_children:
-            raise NotExercised("the client's children have no controller reference")
+        require_controlled_children(baseline)
 
     def provoke(self, trial: Trial) -> None:
         owner = trial.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "check-another-owner"}})
@@ -419,12 +423,61 @@ class ForeignChild(Rule):
             for call in calls:
                 written = written_fields(trial.cluster, call, metadata["name"])
                 content = self._content.get(resource, set())
-                taken = call.verb == "delete" or any(is_taken_over(path) or path in content for path in written)
+                taken = (call.verb == "delete" and self.forbids_deletion) or any(
+                    is_taken_over(path) or path in content for path in written
+                )
                 if taken:
                     return Verdict.failure(
                         f"{call.verb} of {resource}/{metadata['name']}, which another controller owns", *trial.excerpt(calls)
                     )
         return super().judge(trial)
+
+
+class LabelledForeign(ForeignChild):
+    """An object that another controller owns has the labels of the children of a copy.
+
+    A client may delete what has its own labels and belongs to nothing that it handles, but not take it over.
+    """
+
+    name = "labelled"
+    provocation = "an object of another controller has the labels of the client's children"
+    advice = "change only what the own object controls; adopt only what has no controller"
+    source = "client-go and kube-controller-manager (ControllerRefManager: claims only what has no controller); API conventions"
+
+    forbids_deletion = False
+
+    def require(self, baseline: Baseline) -> None:
+        require_controlled_children(baseline)
+
+    def provoke(self, trial: Trial) -> None:
+        pattern = trial.copies[0]
+        owner = trial.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "check-another-owner"}})
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "check-another-owner", "controller": True}
+        for resource in trial.baseline.reaction.children:
+            child = next((one for one in children_of(trial.cluster, pattern, resource) if self._is_labelled(one)), None)
+            if child is None:
+                continue
+            metadata = {
+                "name": f"check-another-{new_token(trial.random)}",
+                "labels": child["metadata"]["labels"],
+                "ownerReferences": [{**reference, "uid": owner["metadata"]["uid"]}],
+            }
+            if "namespace" in child["metadata"]:
+                metadata["namespace"] = child["metadata"]["namespace"]
+            with suppress(ApiError):
+                self.foreign.append((resource, self._create(trial, resource, child, metadata, (pattern.token, pattern.token))))
+        if not self.foreign:
+            raise NotExercised("the children that the client controls have no labels")
+        trial.wait(trial.baseline.seconds_to_react(1.0))
+        touch_objects(trial, pattern)
+        trial.wait(trial.baseline.seconds_to_react(1.0))
+
+    @staticmethod
+    def _is_labelled(child: Object) -> bool:
+        """Reports whether a child has labels and a controller in its own namespace."""
+        metadata = child["metadata"]
+        owned = any(owner.get("controller") for owner in metadata.get("ownerReferences") or ())
+        return bool(metadata.get("labels")) and owned and metadata.get("namespace", "default") == "default"
 
 
 #: How many texts of the object of another controller are changed at most.
@@ -436,4 +489,4 @@ def _merge(obj: Object, change: Object) -> Object:
     return {**obj, **{key: _merge(obj[key], one) if isinstance(one, dict) else one for key, one in change.items()}}
 
 
-RULES = (Finalizers, AddedFinalizer, RemovedFinalizer, FirstSeenDeleting, RecreatedObject, ForeignChild)
+RULES = (Finalizers, AddedFinalizer, RemovedFinalizer, FirstSeenDeleting, RecreatedObject, ForeignChild, LabelledForeign)

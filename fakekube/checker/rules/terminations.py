@@ -1,4 +1,4 @@
-"""Rules about children that are being deleted, and exist until their finalizers are gone (C6)."""
+"""Rules about objects that are being deleted, and exist until their finalizers are gone (C4, C6)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,21 @@ from fakekube.checker.rule import Rule
 from fakekube.checker.rules.deletions import is_repaired, require_repaired
 from fakekube.checker.rules.identity import AlreadyThere
 from fakekube.checker.rules.lifecycles import Finalizers
-from fakekube.checker.writes import drop_finalizers, named_children, require_named_children
+from fakekube.checker.verdict import Verdict
+from fakekube.checker.waits import await_delivery, await_quiet
+from fakekube.checker.writes import (
+    add_finalizer,
+    delete_children,
+    drop_finalizers,
+    named_children,
+    own_objects,
+    require_controlled_children,
+    require_named_children,
+)
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
-    from fakekube.base.objects import Object
     from fakekube.checker.trial import Baseline, Trial
-    from fakekube.checker.verdict import Verdict
 
 
 class ChildTerminates(Rule):
@@ -44,7 +52,7 @@ class ChildTerminates(Rule):
         require_repaired(resources)
         kept = [(one, child) for one in resources for child in children_of(trial.cluster, subject, one)]
         for resource, child in kept:
-            self._keep(trial, resource, child)
+            add_finalizer(trial, resource, child, self.FINALIZER)
         trial.wait(trial.baseline.seconds_to_react(0.5))  # it may undo what others have changed
         for resource, child in kept:
             metadata = child["metadata"]
@@ -54,15 +62,63 @@ class ChildTerminates(Rule):
         for resource, child in kept:
             drop_finalizers(trial, resource, child)
 
-    def _keep(self, trial: Trial, resource: str, child: Object) -> None:
-        """Adds a finalizer to a child."""
-        metadata = child["metadata"]
-        change = {"metadata": {"finalizers": [*(metadata.get("finalizers") or ()), self.FINALIZER]}}
-        with suppress(ApiError):
-            trial.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
-
     def find_failure(self, trial: Trial) -> Verdict | None:
         return judge_write_backoff(trial)
 
 
-RULES = (ChildTerminates,)
+class ChildrenOfTheDying(Rule):
+    """A copy is being deleted, and somebody else's finalizer keeps it, as foreground deletion does; its children are deleted."""
+
+    id = Finalizers.id
+    name = "dying"
+    provocation = "an object is being deleted, somebody else's finalizer keeps it, and its children are deleted"
+    obligation = "an object with a deletionTimestamp gets no new children: in a foreground deletion it waits until it has none"
+    advice = "look at metadata.deletionTimestamp before anything else, and create nothing for an object that has one"
+    source = "Kubernetes docs, garbage collection (foreground cascading deletion); kube-controller-manager (ReplicaSet)"
+    watches = True
+    expected_seconds = 8.0
+
+    FINALIZER = Finalizers.FINALIZER
+    #: How many times the children are deleted. They may be created again once: what tells of them may come first.
+    TIMES = 2
+
+    def __init__(self) -> None:
+        self.mark = -1
+
+    def require(self, baseline: Baseline) -> None:
+        require_controlled_children(baseline)
+
+    def provoke(self, trial: Trial) -> None:
+        subject = trial.copies[0]
+        mended = [one for one in trial.baseline.reaction.children if is_repaired(trial, subject, one)]
+        require_repaired(mended)
+        trial.await_all()
+        for resource, obj in own_objects(trial, subject):
+            add_finalizer(trial, resource, obj, self.FINALIZER)
+        await_quiet(trial, trial.trace.mark(), [subject.token])
+        trial.delete(subject)
+        for resource, obj in own_objects(trial, subject):
+            await_delivery(trial, resource, [obj])
+        await_quiet(trial, trial.trace.mark(), [subject.token])
+        self.mark = trial.trace.mark()
+        for _ in range(self.TIMES):
+            for resource in mended:
+                delete_children(trial, subject, resource)
+            trial.wait(trial.baseline.seconds_to_react(1.0))
+        for resource, obj in own_objects(trial, subject):
+            drop_finalizers(trial, resource, obj)
+
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        if self.mark < 0:
+            return None
+        subject, children = trial.copies[0], trial.baseline.reaction.children
+        created = [call for call in trial.trace.since(self.mark) if call.status == 201 and call.mentions(subject.token)]
+        for resource, count in children.items():
+            made = [call for call in created if call.resource == resource]
+            if len(made) > count:
+                text = f"creates {resource} again for {subject.names()[0]}, which is being deleted: {len(made)} times"
+                return Verdict.failure(text, *trial.excerpt(made))
+        return None
+
+
+RULES: tuple[type[Rule], ...] = (ChildTerminates, ChildrenOfTheDying)

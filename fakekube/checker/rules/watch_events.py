@@ -569,18 +569,23 @@ class MoreDigits(LargeRevisions):
     steps = ("W5",)
     at_start = False
 
-    #: The largest number of writes to get close to the power of ten.
-    _MOST = 2_000
+    #: The first revision with another digit, how many come before it when the cluster starts, and when the changes begin.
+    BOUNDARY, BEFORE, LAST = 1_000_000, 1_000, 5
 
     def cluster_arguments(self) -> Mapping[str, Any]:
-        return {"first_revision": 1_000_000 - 1_000}
+        return {"first_revision": self.BOUNDARY - self.BEFORE}
 
     def provoke(self, trial: Trial) -> None:
         trial.require_watch()
-        for _ in range(self._MOST):
-            if trial.advance_revisions(1) >= 1_000_000 - 5:
-                break
+        self.approach(trial)
         self.resume(trial)
+
+    @classmethod
+    def approach(cls, trial: Trial) -> None:
+        """Writes until the next revisions have another digit."""
+        for _ in range(2 * cls.BEFORE):
+            if trial.advance_revisions(1) >= cls.BOUNDARY - cls.LAST:
+                break
 
 
 RULES = (
