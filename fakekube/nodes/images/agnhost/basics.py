@@ -13,6 +13,7 @@ import json
 import random
 from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Final
 
 from fakekube.apiserver.auth import jose
@@ -51,7 +52,7 @@ async def _fs_type(program: Program, path: str) -> None:
 def _writer(mode: int) -> Callable[[Program, str], Awaitable[None]]:
     async def write(program: Program, path: str) -> None:
         try:
-            program.write_file(path, _CONTENT, mode=mode)
+            replace(program, umask=0).write_file(path, _CONTENT, mode=mode)  # it clears the umask first
         except OSError as error:
             await program.write(f"error writing new file {go_quote(path)}: open {path}: {_text(error)}\n")
             raise
