@@ -130,6 +130,6 @@ class ExtensionServer:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
-        for connection in self._connections:
+        for connection in list(self._connections):  # threads that have just begun add theirs
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
