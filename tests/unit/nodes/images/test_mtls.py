@@ -93,7 +93,7 @@ def test_the_server_knows_its_client(cluster: Cluster, client: str, logged: str)
 
 def wait_until(done: Callable[[], bool]) -> None:
     """Waits for programs, which run in workers."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not done() and time.monotonic() < end:
         time.sleep(0.01)
     assert done()

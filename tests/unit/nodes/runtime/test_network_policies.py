@@ -21,6 +21,8 @@ def base() -> Iterator[Cluster]:
         start(made, "stranger", {"app": "stranger"})
         start(made, "foreign", {"app": "friend"}, namespace="other")
         made.settle()
+        address = made.get("pods", "server")["status"]["podIP"]  # its program may need a moment to listen
+        made.pods.get("friend").exec(f"until /agnhost connect {address}:80; do sleep 0.1; done", timeout=60)
         yield made
 
 
