@@ -23,6 +23,7 @@ from fakekube.cli.values import (
     read_gates,
     read_minor,
     read_node_count,
+    read_output,
     read_pause,
     read_port,
     read_release,
@@ -246,7 +247,7 @@ def _make_parser() -> argparse.ArgumentParser:
     _add_server(commands.add_parser("server", help="serve a cluster with the arguments of `k3s server`, for container images"))
     _add_envtest(commands.add_parser("envtest", help="write replacements for kube-apiserver, etcd and kubectl"))
     _add_serve(serve)
-    run.add_argument("--trace", type=Path, metavar="FILE", help="write a trace file when the command has ended")
+    run.add_argument("--trace", type=read_output, metavar="FILE", help="write a trace file when the command has ended")
     for command in (serve, run):
         _add_cluster(command)
     return parser
@@ -575,9 +576,11 @@ def _add_check(check: argparse.ArgumentParser) -> None:
         "--allow-timeout", action="store_true", default=None, help="rules that --timeout leaves unexercised are no failure"
     )
     results = check.add_argument_group("results")
-    results.add_argument("--report", type=Path, metavar="FILE", help="write report.json, or a page if the name ends with .html")
-    results.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML with a case for each provocation")
-    results.add_argument("--sarif", type=Path, metavar="FILE", help="write SARIF for code scanning")
+    results.add_argument(
+        "--report", type=read_output, metavar="FILE", help="write report.json, or a page if the name ends with .html"
+    )
+    results.add_argument("--junit", type=read_output, metavar="FILE", help="write JUnit XML with a case for each provocation")
+    results.add_argument("--sarif", type=read_output, metavar="FILE", help="write SARIF for code scanning")
     results.add_argument(
         "--summary", type=Path, metavar="FILE", help="append a summary in Markdown (also to $GITHUB_STEP_SUMMARY if it is set)"
     )

@@ -6,6 +6,7 @@ Invariant: a value that cannot be read raises argparse.ArgumentTypeError, whose 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from pathlib import Path
 
@@ -49,6 +50,15 @@ def read_certificate(text: str) -> tuple[str, Path]:
     """Parses NAMESPACE/SERVICE=DIR; returns the Service and the folder."""
     service, folder = _service_and_value(text, "DIR")
     return service, Path(folder)
+
+
+def read_output(text: str) -> Path:
+    """Parses the path of a file that is written at the end of a long command, which must be possible."""
+    path = Path(text)
+    folder = next(parent for parent in (*path.parents, Path()) if parent.exists())
+    if path.is_dir() or not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+        raise argparse.ArgumentTypeError(f"{text!r} cannot be written")
+    return path
 
 
 #: The largest number of what is counted; its digits are the most that are read as a number.

@@ -290,7 +290,10 @@ class Server:
 
     def _listen(self) -> socket.socket:
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        listener = socket.create_server((self.host, self.port), family=family, backlog=_BACKLOG)
+        try:
+            listener = socket.create_server((self.host, self.port), family=family, backlog=_BACKLOG)
+        except OSError as error:  # the rest of its text is the address, which callers tell themselves
+            raise OSError(error.errno, str(error.strerror).partition(" (while ")[0]) from None
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # the sockets of its connections inherit it
         listener.setblocking(False)
         return listener

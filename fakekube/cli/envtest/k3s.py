@@ -99,8 +99,11 @@ def main(arguments: Sequence[str]) -> int:
         with _start_cluster(read_arguments(arguments)):
             print(READY, flush=True)
             ended.wait()
-    except (FlagError, OptionError, ManifestError, ApiError, UnknownResource, OSError) as problem:
+    except (FlagError, OptionError, ManifestError, ApiError, UnknownResource) as problem:
         print(f"fakekube server: {problem}", file=sys.stderr)
+        return 1
+    except OSError as problem:  # without a file it is one of the address
+        print(f"fakekube server: {problem if problem.filename else problem.strerror}", file=sys.stderr)
         return 1
     return 0
 

@@ -148,9 +148,23 @@ def test_a_deeply_nested_file_is_a_one_line_error_with_code_2(flag: str, text: s
 def test_port_in_use_is_a_one_line_error_with_code_2() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         found = run("serve", "--port", str(taken.getsockname()[1]))
+        address = "{}:{}".format(*taken.getsockname())
     assert found.returncode == 2
-    assert found.stderr.count("\n") == 1
-    assert "Address already in use" in found.stderr
+    assert found.stderr == f"fakekube: cannot listen on {address}: Address already in use\n"
+
+
+@pytest.mark.parametrize("arguments", [("run", "--trace"), ("check", "--report"), ("check", "--junit"), ("check", "--sarif")])
+@pytest.mark.parametrize("place", ["", "file/report.xml"])
+def test_results_that_cannot_be_written_are_told_before_the_command_runs(
+    arguments: tuple[str, str], place: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    found = run(*arguments, str(tmp_path / place), "--", "touch", str(tmp_path / "ran"))
+    assert (found.returncode, found.stderr) == (
+        2,
+        f"fakekube: argument {arguments[1]}: {str(tmp_path / place)!r} cannot be written\n",
+    )
+    assert not (tmp_path / "ran").exists()
 
 
 def test_an_address_of_another_machine_is_a_one_line_error_with_code_2() -> None:
