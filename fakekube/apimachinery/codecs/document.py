@@ -121,7 +121,7 @@ class Document:
         self._packed: bytes | CompressedText = b""
         """The object as text; b"" before it is first packed."""
         self._end = 0
-        """The position in the text after the metadata, if that is followed by the spec; else 0."""
+        """The position in the text after the metadata, if that comes first; else 0."""
 
     def __getattr__(self, name: str) -> Any:
         """Makes the tree of a packed document again."""
@@ -256,9 +256,11 @@ _TREELESS: Final = (bytes, tuple)
 
 
 _BEGINNING: Final = b'{"metadata":'
-#: What is between metadata and spec, and before managedFields, which is the last field of metadata. Neither can be in a string,
-#: whose quotes are escaped, nor in a map of metadata, whose values are strings; names in managedFields have prefixes.
-_BEFORE_SPEC: Final = b'},"spec":{'
+#: What follows a brace in metadata: fields of it, and one of its managedFields.
+_FIELDS_OF_METADATA: Final = frozenset({"annotations", "finalizers", "labels", "managedFields", "ownerReferences", "subresource"})
+#: What is before managedFields, which is the last field of metadata. Like what is between metadata and the next field, it cannot
+#: be in a string, whose quotes are escaped, nor in a map of metadata, whose values are strings; names in managedFields have
+#: prefixes.
 _BEFORE_MANAGED_FIELDS: Final = b',"managedFields":['
 
 #: The maximum number of parts that are kept as trees, and the maximum length of their texts in bytes.
@@ -270,10 +272,14 @@ that was seen once, such as a status, whose tree the collector would have to loo
 
 
 def _end_of_metadata(tree: StoredObject, text: bytes) -> int:
-    """Returns the position in the text of an object after its metadata, if that comes first and the spec second; else 0."""
+    """Returns the position in the text of an object after its metadata, if that comes first; else 0."""
     names = iter(tree)
-    is_usual = next(names, "") == "metadata" and next(names, "") == "spec" and tree["spec"].__class__ is dict
-    return text.find(_BEFORE_SPEC) + 1 if is_usual else 0
+    if next(names, "") != "metadata":
+        return 0
+    following = next(names, "")
+    if not following:
+        return max(len(text) - 1, 0)
+    return 0 if following in _FIELDS_OF_METADATA else text.find(b'},"%b":' % following.encode()) + 1
 
 
 def _unpack(packed: bytes, end: int) -> StoredObject:
@@ -293,7 +299,7 @@ def _split(packed: bytes, end: int) -> Parts:
     """Returns the parts of a packed object; `end`: where its metadata ends."""
     metadata, begin = _read_metadata(packed, end)
     managed_fields = b"" if begin < 0 else packed[begin + len(_BEFORE_MANAGED_FIELDS) - 1 : end - 1]
-    return Parts(metadata, managed_fields, b"{" + packed[end + 1 :])
+    return Parts(metadata, managed_fields, b"{" + (packed[end + 1 :] or b"}"))
 
 
 def _read_metadata(packed: bytes, end: int) -> tuple[Object, int]:
@@ -416,15 +422,23 @@ def cached_encoder(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
 
 
 def part_encoder(encode: Callable[[Any], bytes]) -> Callable[[bytes], bytes]:
-    """Makes an encoder of plain JSON data that is given as JSON, with a bounded cache."""
+    """Makes an encoder of plain JSON data that is given as JSON, with a cache like that of `cached_encoder`."""
     cache: BoundedCache[bytes, bytes] = BoundedCache(_MAXIMUM_ITEMS)
+    misses = 0
 
     def encode_part(text: bytes) -> bytes:
+        nonlocal misses
+        if misses > _MAX_MISSES and misses % _SAMPLE:
+            misses += 1
+            return encode(orjson.loads(text))
         made = cache.get(text)
-        if made is None:
-            made = encode(read_part(text))
-            if len(text) <= _MAXIMUM_BYTES:
-                cache.add(text, made)
+        if made is not None:
+            misses = 0
+            return made
+        misses += 1
+        made = encode(read_part(text))
+        if len(text) <= _MAXIMUM_BYTES:
+            cache.add(text, made)
         return made
 
     return encode_part

@@ -188,9 +188,9 @@ _METADATA = st.fixed_dictionaries(
 _OBJECTS = st.builds(
     lambda names, metadata, parts: {name: metadata if name == "metadata" else parts[name] for name in names},
     st.lists(st.sampled_from(["metadata", "spec", "template", "status"]), unique=True).map(lambda names: ["metadata", *names])
-    | st.sampled_from([["metadata", "spec", "status"], ["apiVersion", "metadata", "spec"]]),
+    | st.sampled_from([["metadata", "spec", "status"], ["metadata", "data"], ["metadata"], ["apiVersion", "metadata", "spec"]]),
     _METADATA,
-    st.fixed_dictionaries(dict.fromkeys(("apiVersion", "spec", "template", "status"), _PARTS)),
+    st.fixed_dictionaries(dict.fromkeys(("apiVersion", "data", "spec", "template", "status"), _PARTS)),
 )
 
 
@@ -201,12 +201,18 @@ def test_the_parts_of_packed_documents_are_those_of_the_object(objects: list[dic
         packed, written = _packed(copy.deepcopy(obj)), json.dumps(obj["metadata"])
         assert repr(packed.tree) == repr(obj)
         assert packed.labels == Document(obj).labels == obj["metadata"].get("labels")
-        is_usual = list(obj)[:2] == ["metadata", "spec"]
+        is_usual = next(iter(obj)) == "metadata"
         assert packed.cut_metadata() == (written if is_usual and json.is_canonical(orjson.dumps(obj["metadata"])) else None)
         kept = Document(copy.deepcopy(obj))
         assert kept.cut_metadata() is None
         assert kept.json == packed.json
         assert kept.cut_metadata() == (written if is_usual else None)
+
+
+def test_metadata_before_a_field_with_the_name_of_one_of_its_own_is_not_looked_for() -> None:
+    obj = {"metadata": {"name": "a", "labels": {"a": "b"}, "annotations": {}}, "annotations": {"c": "d"}}
+    assert _packed(obj).cut_metadata() is None
+    assert _packed(obj).tree == obj
 
 
 def test_metadata_with_addresses_is_cut_out_of_the_text() -> None:
