@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.checker.judges import judge_lost_conditions
 from fakekube.checker.provocations import Budget
-from fakekube.checker.reaction import EffectKind, children_of
+from fakekube.checker.reaction import EffectKind, children_of, states_around
 from fakekube.checker.rule import Rule
 from fakekube.checker.trace import LEASES, read_number
 from fakekube.checker.verdict import NotExercised, Verdict
@@ -276,12 +276,13 @@ class ForeignFields(KeptFields):
                         for path in _find_lost_paths(before, now)
                         if not any(path[: len(one)] == one for one in written.get(resource, ()))
                     ]
-                    if lost:
-                        name = before["metadata"]["name"]
-                        calls = [call for call in trial.trace.since(subject.mark) if call.is_write and call.name == name]
+                    name = before["metadata"]["name"]
+                    calls = [call for call in trial.trace.since(subject.mark) if call.is_write and call.name == name]
+                    culprits = [call for call in calls if call.collection == resource and _loses(trial, call, lost)]
+                    if culprits:
                         shown = ", ".join(".".join(path) for path in lost[:3])
                         return Verdict.failure(
-                            f"{resource}/{name} has lost {shown}, which the client does not write", *trial.excerpt(calls)
+                            f"{resource}/{name} has lost {shown}, which the client does not write", *trial.excerpt(culprits)
                         )
         return super().judge(trial)
 
@@ -324,6 +325,14 @@ def _find_lost_paths(before: Any, now: Any, path: _Path = ()) -> Iterator[_Path]
         yield from ((*path, item) for item in before if not isinstance(now, list) or item not in now)
     elif before != now:
         yield path
+
+
+def _loses(trial: Trial, call: Call, lost: Sequence[_Path]) -> bool:
+    """Reports whether it was a write that has removed or changed one of some values: controllers change objects, too."""
+    states = states_around(trial.cluster, call, call.name)
+    if states is None:
+        return False
+    return any(path[: len(one)] == one[: len(path)] for path in _find_lost_paths(*states) for one in lost)
 
 
 class ForeignFieldsOfChildren(KeptFields):
