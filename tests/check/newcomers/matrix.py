@@ -57,6 +57,8 @@ PROGRAMS = {
     "sites": ("sites.yaml", [sys.executable, "sites.py"]),
     "batches": ("batches.yaml", ["node", "batches.mjs"]),
     "desk": ("desk.yaml", [sys.executable, "desk.py"]),
+    "shelves": ("shelves.yaml", [sys.executable, "shelves.py"]),
+    "reloads": ("reloads.yaml", ["{go}/reloads"]),
 }
 
 #: Program, defect, and the rules of which one has to fail.
@@ -356,6 +358,28 @@ DEFECTS = (
     ("desk", "only-taken", "C3"),
     ("desk", "shrugs", "R2"),
     ("desk", "token-of-start", "A1"),
+    ("shelves", "gone-only", "W1,W2"),
+    ("shelves", "keeps-unlisted", "W12,S3"),
+    ("shelves", "adds-only", "S3"),
+    ("shelves", "print-once", "S3"),
+    ("shelves", "adopts-owned", "C5"),
+    ("shelves", "unguarded-books", "C2"),
+    ("shelves", "place-forgotten", "S3"),
+    ("shelves", "expects-before", "R2"),
+    ("shelves", "expects-unknown", "R2,R3"),
+    ("shelves", "no-expectations", "C8"),
+    ("shelves", "status-another-time", "C1"),
+    ("shelves", "starts-at-once", "S1"),
+    ("shelves", "no-timeout", "W7"),
+    ("shelves", "bookmark-only", "W5"),
+    ("shelves", "string-order", "V1"),
+    ("shelves", "works-for-dying", "C4"),
+    ("shelves", "empty-while-listing", "W12"),
+    ("reloads", "forgets-first", "R2"),
+    ("reloads", "looks-often", "N3"),
+    ("reloads", "cache-mutated", "R2,C1"),
+    ("reloads", "puts-unguarded", "C2"),
+    ("reloads", "without", "S1"),
 )
 
 
@@ -370,6 +394,7 @@ SUSPECTED = frozenset(
         ("fleet", "lists-each"),
         ("sites", "always-now"),
         ("batches", "puts-its-own"),
+        ("shelves", "print-once"),
     }
 )
 
