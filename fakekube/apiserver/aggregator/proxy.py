@@ -19,6 +19,7 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -82,15 +83,15 @@ _LINKS = {
     "script": ("src",), "source": ("src",), "video": ("poster", "src"),
 }  # fmt: skip
 
-#: A comment or a start tag.
+#: A comment, or a start tag, which may lack its end. Nothing is tried twice: a page may be made to take long.
 _TOKEN = re.compile(
     r"<!--.*?(?:-->|\Z)"
-    r"|<(?P<tag>[a-zA-Z][^\s/>]*)(?P<attributes>(?:[^>\"']|\"[^\"]*\"|'[^']*')*)>",
+    r"|<(?P<tag>[a-zA-Z][^\s/>]*+)(?P<attributes>(?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')|=(?!\s*+[\"']))*+)(?P<end>>)?",
     re.DOTALL,
 )
 #: Elements whose content is raw text up to their end tag.
 _RAW_TEXT = ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "plaintext")
-_ATTRIBUTE = re.compile(r"([^\s=/>\"']+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+)))?")
+_ATTRIBUTE = re.compile(r"(=?[^\s=/>]+|=)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>\"'][^\s>]*))?)?")
 _ESCAPES = {"&": "&amp;", "'": "&#39;", "<": "&lt;", ">": "&gt;", '"': "&#34;"}
 
 
@@ -111,12 +112,15 @@ def rewrite_url(url: str, front: Front) -> str:
 
 
 def rewrite_html(page: bytes, front: Front) -> bytes:
-    """Rewrites the links of an HTML page. Tags are printed like Go's tokenizer, everything else is unchanged."""
+    """Rewrites the links of an HTML page. Tags are printed like Go's tokenizer, everything else is unchanged; a tag without an
+    end is dropped with all that follows."""
     text, out, place = page.decode("latin-1"), [], 0
     while (found := _TOKEN.search(text, place)) is not None:
         out.append(text[place : found.start()])
         place = found.end()
         tag = (found["tag"] or "").lower()
+        if tag and not found["end"]:
+            return "".join(out).encode("latin-1")
         out.append(_tag(tag, found["attributes"], front) if tag else found[0])
         if tag in _RAW_TEXT:
             end = re.compile(rf"</{tag}[\s/>]", re.IGNORECASE).search(text, place)
@@ -130,14 +134,17 @@ def rewrite_html(page: bytes, front: Front) -> bytes:
 def _tag(tag: str, attributes: str, front: Front) -> str:
     from html import unescape  # many entities, which most clusters do not need
 
-    closes = attributes.endswith("/")
-    shown = []
-    for name, *values in _ATTRIBUTE.findall(attributes.removesuffix("/") if closes else attributes):
-        value = unescape("".join(values))
+    shown: dict[str, str] = {}
+    end = 0
+    for found in _ATTRIBUTE.finditer(attributes):
+        name, *values = found.groups("")
+        value, end = unescape("".join(values)), found.end()
         if name.lower() in _LINKS.get(tag, ()):
             value = rewrite_url(value, front)
-        shown.append(f' {name.lower()}="{"".join(_ESCAPES.get(character, character) for character in value)}"')
-    return f"<{tag}{''.join(shown)}{'/' if closes else ''}>"
+        shown.setdefault(name.lower(), "".join(_ESCAPES.get(character, character) for character in value))
+    closes = attributes.endswith("/") and end < len(attributes)  # an unquoted value may end so as well
+    texts = (f' {name}="{value}"' for name, value in shown.items())
+    return f"<{tag}{''.join(texts)}{'/' if closes else ''}>"
 
 
 class UpgradeAwareHandler:
@@ -412,7 +419,8 @@ def _detect_content_type(body: bytes) -> str:
 
 
 def _rewrite_links(response: BackendResponse, front: Front) -> None:
-    """Rewrites the links of an HTML body. Bodies above 4 MiB, or with a content encoding other than gzip, are kept unchanged."""
+    """Rewrites the links of an HTML body. Bodies above 4 MiB (uncompressed, too), or with a content encoding other than gzip, are
+    kept unchanged."""
     encoding = header(response.headers, "content-encoding").lower()
     if encoding not in ("", "gzip"):
         return
@@ -425,10 +433,12 @@ def _rewrite_links(response: BackendResponse, front: Front) -> None:
             return
     page = b"".join(pieces)
     if encoding:
-        try:
-            import gzip
+        import gzip
 
-            page = gzip.compress(rewrite_html(gzip.decompress(page), front))
+        try:
+            with gzip.GzipFile(fileobj=BytesIO(page)) as file:
+                text = file.read(_LARGEST_PAGE + 1)
+            page = page if len(text) > _LARGEST_PAGE else gzip.compress(rewrite_html(text, front))
         except (OSError, EOFError, zlib.error):
             page = b""
     else:
