@@ -70,11 +70,19 @@ def configured_options(config: pytest.Config) -> PluginOptions:
         chosen: dict[str, Any] = {}
         for name, type_ in option_types(PluginOptions).items():
             # The command line takes precedence over the ini file.
-            for value in (config.getini(f"fakekube_{name}"), config.getoption(f"fakekube_{name}")):
+            for value in (_ini_value(config, f"fakekube_{name}"), config.getoption(f"fakekube_{name}")):
                 if value not in (None, [], ""):
                     chosen[name] = _convert_value(name, type_, value)
         config.stash[_CONFIGURED] = cast("PluginOptions", chosen)
     return config.stash[_CONFIGURED].copy()
+
+
+def _ini_value(config: pytest.Config, name: str) -> Any:
+    """Returns a value of the ini file. Raises UsageError."""
+    try:
+        return config.getini(name)
+    except (pytest.UsageError, ValueError) as problem:  # the text of pytest does not name the option
+        raise pytest.UsageError(f"{name}: {problem}") from None
 
 
 def _convert_value(name: str, type_: str, value: Any) -> Any:

@@ -1,7 +1,8 @@
 """The options of a cluster, typed: what `Cluster`, the pytest plugin (marker, ini file, command line) and the base classes for
 unittest take.
 
-Type checkers refuse a misspelt option; `unknown_options` makes the text of the error at run time, which names the nearest one.
+Type checkers refuse a misspelt option and a value of another type. `unknown_options`, which names the nearest one, and
+`wrong_types` make the texts of the errors at run time.
 The module imports nothing of the package, so that the plugin can read the names when pytest starts.
 
 Invariant: `ServerFlags` has the fields of the dataclasses in `fakekube.apiserver.options`, and `ClusterOptions` the arguments of
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypedDict
 
-__all__ = ["ClusterOptions", "Object", "PluginOptions", "ServerFlags", "Source", "option_types", "unknown_options"]
+__all__ = ["ClusterOptions", "Object", "PluginOptions", "ServerFlags", "Source", "option_types", "unknown_options", "wrong_types"]
 
 Object: TypeAlias = "dict[str, Any]"
 """An object of the API, as JSON data."""
@@ -134,3 +135,16 @@ def unknown_options(given: Iterable[str], known: Iterable[str] = ClusterOptions.
         near = get_close_matches(name.replace("-", "_"), known, 1)
         parts.append(repr(name) + (f" (did you mean {near[0]!r}?)" if near else ""))
     return f"unknown {'options' if len(unknown) > 1 else 'option'}: {', '.join(parts)}"
+
+
+#: Types as they are written → what their values are at run time. Others are read by those who take them.
+_CHECKED: Mapping[str, Any] = {"bool": bool, "int": int, "float": (int, float), "str": str, "Mapping[str, bool]": Mapping}
+_CHECKED_TYPES = {name: _CHECKED[type_] for name, type_ in option_types(ClusterOptions).items() if type_ in _CHECKED}
+
+
+def wrong_types(given: Mapping[str, Any]) -> str:
+    """Returns which option has a value of a wrong type; "" if none has. None is the default of any option."""
+    for name, value in given.items():
+        if value is not None and not isinstance(value, _CHECKED_TYPES.get(name, object)):
+            return f"option {name!r} is {value!r}, a {type(value).__name__}; it takes {option_types(ClusterOptions)[name]}"
+    return ""

@@ -34,7 +34,7 @@ from fakekube.cluster.observed import ObservedCluster
 from fakekube.cluster.serving import Control, Serving
 from fakekube.cluster.testing.clients import Clients
 from fakekube.cluster.testing.services import AggregatedAPI, ForwardedServices
-from fakekube.cluster_options import ServerFlags, Source, unknown_options
+from fakekube.cluster_options import ServerFlags, Source, unknown_options, wrong_types
 from fakekube.net.wsgi import Application
 from fakekube.powers.exchange import FAULTS_USER_AGENT
 from fakekube.store import Retention
@@ -93,10 +93,9 @@ class Cluster(ObservedCluster):
         flags: flags of kube-apiserver with underscores, such as `token_auth_file="tokens.csv"`; see `ServerFlags`.
 
     Raises:
-        KeyError: the profile is unknown.
         ValueError: a controller is unknown, or `first_revision` is out of range.
-        LookupError: the version is unknown.
-        TypeError: an argument or a flag is unknown; the text names the nearest one.
+        LookupError: the version or the profile is unknown; the text names the known ones.
+        TypeError: an argument or a flag is unknown or of another type; the text names the nearest one, or the type.
         OptionError: the value of a flag is invalid.
     """
 
@@ -126,7 +125,10 @@ class Cluster(ObservedCluster):
         **flags: Unpack[ServerFlags],
     ) -> None:
         problem = unknown_options(flags) if flags else ""
-        if problem:
+        own = {"version": version, "profile": profile, "host": host, "port": port, "tls": tls, "feature_gates": feature_gates}
+        own |= {"control": control, "page": page, "compaction_interval": compaction_interval, "nodes": nodes}
+        own |= {"keep_requests": keep_requests, "strict": strict, "first_revision": first_revision, "seed": seed}
+        if problem or (problem := wrong_types(own | flags)):
             raise TypeError(problem)
         self._control = control
         self.has_page = page and (is_loopback(host) if control is None else control)

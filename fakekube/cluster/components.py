@@ -61,8 +61,8 @@ class Components:
         chance: that of a cluster with a seed.
         idle: when the controllers of the origin of a fork had nothing to do; None if that is not known.
 
-    Raises KeyError for an unknown profile, ValueError for an unknown controller or number of nodes, LookupError for an unknown
-    version and OptionError for invalid flags.
+    Raises ValueError for an unknown controller or number of nodes, LookupError for an unknown profile or version, and OptionError
+    for invalid flags.
     """
 
     def __init__(
@@ -82,6 +82,8 @@ class Components:
         idle: Idle | None,
         chance: Chance | None,
     ) -> None:
+        if profile not in PROFILES:
+            raise LookupError(f"the profile {profile!r} is not known; known: {', '.join(PROFILES)}")
         switches = PROFILES[profile] if controllers is None else controllers
         self._controllers = select_controllers(switches.split(",") if isinstance(switches, str) else switches, NODE_CONTROLLERS)
         self.controller_names = tuple([row.name for row in self._controllers])

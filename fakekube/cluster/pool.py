@@ -208,8 +208,6 @@ class ClusterPool:
             defaults |= {"controllers": None, "nodes": None}
         try:
             made = type(self._own)(**{**defaults, **options}) if origin is None else self._origin(origin).fork(seed=seed)
-        except KeyError as problem:
-            raise InvalidClusterError(f"unknown profile {problem}") from None
         except (ValueError, TypeError, LookupError) as problem:
             raise InvalidClusterError(str(problem)) from None
         made.isolate()

@@ -68,6 +68,22 @@ def test_an_unknown_option_is_an_error_that_names_the_nearest(name: str, text: s
     assert str(error.value) == text
 
 
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"version": 1.35}, TypeError, "option 'version' is 1.35, a float; it takes str"),
+        ({"nodes": "3"}, TypeError, "option 'nodes' is '3', a str; it takes int"),
+        ({"http2": "no"}, TypeError, "option 'http2' is 'no', a str; it takes bool"),
+        ({"feature_gates": "A=true"}, TypeError, "option 'feature_gates' is 'A=true', a str; it takes Mapping[str, bool]"),
+        ({"profile": "apiservr"}, LookupError, "the profile 'apiservr' is not known; known: apiserver, envtest, cluster"),
+    ],
+)
+def test_a_wrong_value_is_an_error_that_names_the_option(options: dict[str, Any], error: type[Exception], text: str) -> None:
+    with pytest.raises(error) as found:
+        Cluster(**options)
+    assert str(found.value) == text
+
+
 def test_type_checkers_refuse_misspelt_options_and_wrong_values(tmp_path: Path) -> None:
     file = tmp_path / "user.py"
     file.write_text(

@@ -373,3 +373,10 @@ def test_an_unknown_mode_is_refused(project: Project) -> None:
     result = project.run()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert any("off, failed, all" in line for line in result.errlines)
+
+
+def test_a_wrong_value_of_the_ini_file_is_told_with_its_option(project: Project) -> None:
+    write(project, FAILING)
+    project.write("pytest.ini", "[pytest]\nfakekube_tls = maybe\n")
+    result = project.run()
+    assert any("fakekube_tls: invalid truth value 'maybe'" in line for line in result.outlines)

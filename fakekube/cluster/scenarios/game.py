@@ -218,8 +218,6 @@ def play(scenario: Scenario, **options: Any) -> Iterator[Game]:
         arguments["version"] = scenario.version
     try:
         cluster = Cluster(**arguments)
-    except KeyError as problem:
-        raise ScenarioError(f"{scenario.name}: spec.profile: unknown profile {problem}") from None
     except (ValueError, LookupError, TypeError) as problem:
         raise ScenarioError(f"{scenario.name}: {problem}") from None
     with cluster:

@@ -136,7 +136,7 @@ def test_tokens_of_a_cluster_with_tls_are_its_own() -> None:
         ({"from": 3}, 400, "member 'from' must be"),
         ({"from": "fork", "version": "1.35"}, 422, "version is that of the origin"),
         ({"version": "1.2"}, 422, "Kubernetes 1.2 is not known"),
-        ({"profile": "nothing"}, 422, "unknown profile 'nothing'"),
+        ({"profile": "nothing"}, 422, "the profile 'nothing' is not known; known: apiserver, envtest, cluster"),
         ({"flags": {"audit_log_path": "/tmp/x"}}, 400, "names a file of the server's machine"),
         ({"flags": {"service-account-key-file": ["/tmp/x"]}}, 400, "names a file of the server's machine"),
         ({"flags": {"host": "0.0.0.0"}}, 400, "unknown option: 'host'"),
