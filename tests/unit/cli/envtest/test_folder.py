@@ -126,9 +126,20 @@ class Pair:
         return json.loads(text) if text.startswith(b"{") else {"text": text.decode()}
 
     def wait_until_healthy(self) -> None:
+        end = time.monotonic() + 60
+        while not self._is_etcd_healthy():
+            assert time.monotonic() < end
+            time.sleep(0.05)
         assert self.server.stderr is not None
         line = self.server.stderr.readline()
         assert line == f"Serving securely on 127.0.0.1:{self.port}\n"
+
+    def _is_etcd_healthy(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.etcd_port}/health", timeout=60) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
 
     def end(self) -> None:
         for process in (self.server, self.etcd):
