@@ -187,4 +187,4 @@ def test_an_open_page_costs_a_write_next_to_nothing(cluster: Cluster) -> None:
     finally:
         live.source.unsubscribe(woken.set)
         live.close()
-    assert closed <= opened <= closed * 1.05  # the budget of an open page; the time is in tests/benchmarks/page_bench.py
+    assert opened <= closed * 1.05  # the budget of an open page; the time is in tests/benchmarks/page_bench.py

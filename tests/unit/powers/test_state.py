@@ -375,7 +375,7 @@ def controlled() -> Iterator[Cluster]:
         HEAD % ("9" * 200_000, ROW % ('"default/a"', 1, 300, NAMED)),
         HEAD % ('"' + "9" * 200_000 + '"', ROW % ('"default/a"', 1, 300, NAMED)),
         HEAD % (500, '{"a":' * 5_000 + "1" + "}" * 5_000),
-        HEAD % (500, ROW % ('"default/a"', 1, 300, '{"name":"a","uid":"u","x":' + "[" * 900 + "1" * 5000 + "]" * 900 + "}")),
+        HEAD % (500, ROW % ('"default/a"', 1, 300, '{"name":"a","uid":"u","x":' + "[" * 1100 + "1" * 5000 + "]" * 1100 + "}")),
     ],
 )
 @pytest.mark.parametrize("compact", [False, True])
