@@ -41,7 +41,10 @@ CONTEXT: Final = frozenset(
 
 Function = Callable[..., Any]
 
-_ACTION: Final = re.compile(r"\{\{(-\s)?\s*(/\*.*?\*/|(?:\"(?:[^\"\\]|\\.)*\"|`[^`]*`|.)*?)\s*(\s-)?\}\}", re.S)
+#: Nothing is tried twice: a template may be made to take long.
+_ACTION: Final = re.compile(
+    r"\{\{(-\s)?\s*+(/\*.*?\*/|(?:\"(?:[^\"\\]|\\.)*+\"|`[^`]*+`|(?!\s-\}\}|\}\})[^\"`])*+)\s*(\s-)?\}\}", re.DOTALL
+).match
 _TOKEN: Final = re.compile(
     r'\s*(?:("(?:[^"\\]|\\.)*"|`[^`]*`)|(-?\d+(?:\.\d+)?)|(\$[A-Za-z_]\w*|\$)|(:=|=|[()|,])|(\.[A-Za-z_]\w*)|(\.)|([A-Za-z_]\w*))'
 )
@@ -99,10 +102,13 @@ def compile_template(text: str) -> Template:
 
 
 def _pieces(text: str) -> Iterator[tuple[bool, str]]:
-    """Yields (whether it is an action, text), with white space trimmed as actions require."""
+    """Yields (whether it is an action, text), with white space trimmed as actions require. Raises StageError."""
     place, trim = 0, False
-    for found in _ACTION.finditer(text):
-        before = text[place : found.start()]
+    while (start := text.find("{{", place)) >= 0:
+        found = _ACTION(text, start)
+        if found is None:
+            raise StageError("template: an action, or a string in it, has no end")
+        before = text[place:start]
         before = before.lstrip() if trim else before
         yield False, before.rstrip() if found[1] else before
         if not found[2].startswith("/*"):

@@ -71,6 +71,7 @@ def test_invalid_queries(query: str) -> None:
         ('{{ $x := or .absent "z" }}{{ $x }}{{ $x = 1 }}{{ $x }}', "z1"),
         ("a {{- /* not shown */ -}} b", "ab"),
         ("a {{- 1 -}} b", "a1b"),
+        ("a {{-  `}} {{`  -}} b", "a}} {{b"),
         ("{{ index .spec.containers 1 `name` }}", "d"),
         ("{{ (index .spec.containers 0).image | Quote }}", '"i"'),
         ("{{ not .absent }}{{ and 1 0 }}{{ or 0 2 }}", "true02"),
@@ -83,11 +84,18 @@ def test_templates(template: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "template", ["{{ if .a }}", "{{ end }}", '{{ template "x" }}', "{{ .a | }}", "{{ ( .a }}", "{{ 1 + 2 }}"]
+    "template", ["{{ if .a }}", "{{ end }}", '{{ template "x" }}', "{{ .a | }}", "{{ ( .a }}", "{{ 1 + 2 }}", "{{ .a", '{{ "a }}']
 )
 def test_invalid_templates(template: str) -> None:
     with pytest.raises(StageError, match="template"):
         go_templates.compile_template(template)
+
+
+@pytest.mark.parametrize("piece", ['"a" ', '"{{ ', "/* {{ ", "` "])
+def test_a_template_is_read_in_one_pass(piece: str) -> None:
+    """Thirty of these pieces would take hours if the strings of an action were tried in other ways as well."""
+    with pytest.raises(StageError, match="no end"):
+        go_templates.compile_template("{{ " + piece * 100_001)
 
 
 def stage(name: str = "s", *, selector: Any = None, kind: str = "Pod", **spec: Any) -> dict[str, Any]:
