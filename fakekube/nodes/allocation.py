@@ -52,19 +52,19 @@ _RETRY: Final = 60.0
 
 
 def is_resized(pod: StoredObject) -> bool:
-    """Reports whether the spec of a running pod requests other resources than are allocated and actuated."""
+    """Reports whether the spec of a started pod requests other resources than are allocated and actuated."""
     status = pod.get("status") or {}
     for kind, statuses in STATUSES.items():
         requested = {one["name"]: _set_resources(resources_of(one)) for one in pod["spec"].get(kind) or ()}
         for one in status.get(statuses) or ():
-            running = "running" in (one.get("state") or {})
-            if running and one["name"] in requested and _set_resources(one) != requested[one["name"]]:
+            ended = "terminated" in (one.get("state") or {})
+            if not ended and one["name"] in requested and _set_resources(one) != requested[one["name"]]:
                 return True
     whole = status.get("resources")
     return (
         bool(pod["spec"].get("resources"))
         and whole is not None
-        and resources_in_status(pod["spec"], "Running")["resources"] != whole
+        and resources_in_status(pod["spec"], status.get("phase", ""))["resources"] != whole
     )
 
 
@@ -217,15 +217,30 @@ class AllocationManager:
 
     def __init__(self, kubelet: StatusManager, workers: PodWorkers, on_node: Mapping[str, set[Key]]) -> None:
         self._kubelet, self._workers, self._on_node = kubelet, workers, on_node
-        self._pending: dict[str, set[Key]] = {}
+        self._pending: dict[str, dict[Key, None]] = {}
+        """Node → its pods with resizes that are not allocated, in the order in which they have come."""
 
     @property
     def _minor(self) -> int:
         return self._kubelet.context.emulation.minor
 
     def pods_with_pending_resize(self, node: str) -> Sequence[Key]:
-        """Returns the pods on a node whose resize is deferred or infeasible."""
-        return tuple(self._pending.get(node, ()))
+        """Returns the pods on a node whose resize is deferred or infeasible, in the order in which they are tried again."""
+        keys = self._pending.get(node)
+        return sorted(keys, key=self._rank) if keys else ()
+
+    def _rank(self, key: Key) -> tuple[int, bool]:
+        """Returns the rank of a pod among those with pending resizes (sortPendingResizes)."""
+        pod = self._kubelet.cache.get("pods", *key) or {"spec": {}}
+        return -(pod["spec"].get("priority") or 0), (pod.get("status") or {}).get("qosClass") != "Guaranteed"
+
+    def forget(self, node: str, key: Key) -> None:
+        """Drops a pod of a node from those with pending resizes."""
+        keys = self._pending.get(node)
+        if keys is not None:
+            keys.pop(key, None)
+            if not keys:
+                del self._pending[node]
 
     def sync(self, key: Key, pod: Object, node: Object) -> tuple[Object, Sequence[Exit]]:
         """Applies the resize of a running pod, if there is one.
@@ -243,9 +258,9 @@ class AllocationManager:
         others = [one for one in others if (one.get("status") or {}).get("phase") not in TERMINAL_POD_PHASES]
         pending = why_pending(pod, node, others, self._minor)
         if pending is not None:
-            self._pending.setdefault(name, set()).add(key)
+            self._pending.setdefault(name, {})[key] = None
             return self._write_pending(pod, pending), ()
-        self._pending.get(name, set()).discard(key)
+        self.forget(name, key)
         changes = list(_changes(pod))
         error = self._memory_error(pod, changes)
         if error:
@@ -312,7 +327,7 @@ class AllocationManager:
     # --- Status -------------------------------------------------------------------------------------------------------
 
     def _status_after(self, pod: Object) -> Object:
-        """Returns the fields to set in the status of a running pod when its resize is actuated."""
+        """Returns the fields to set in the status of a pod when its resize is actuated."""
         status = pod["status"]
         changed: Object = {"observedGeneration": pod["metadata"].get("generation", 0)}
         for kind, field in STATUSES.items():
@@ -320,7 +335,7 @@ class AllocationManager:
             if any("resources" in one for one in status.get(field) or ()):
                 changed[field] = [_with_resources(one, resources.get(one["name"])) for one in status[field]]
         if self._kubelet.context.emulation.enabled(POD_LEVEL_RESIZE):
-            changed |= replacing(status, resources_in_status(pod["spec"], "Running"))
+            changed |= replacing(status, resources_in_status(pod["spec"], status.get("phase", "")))
         return changed
 
     def _write_pending(self, pod: Object, pending: Pending) -> Object:
@@ -361,7 +376,7 @@ class AllocationManager:
 
     def _clear(self, key: Key, pod: Object) -> Object:
         """Removes the conditions of a resize that was taken back, or whose containers have been restarted."""
-        self._pending.get(pod["spec"].get("nodeName", ""), set()).discard(key)
+        self.forget(pod["spec"].get("nodeName", ""), key)
         known = _conditions_of(pod)
         status = {"conditions": [{"$patch": "delete", "type": one} for one in known]}
         written = self._kubelet.patch_status("pods", pod, status, manager="kubelet")

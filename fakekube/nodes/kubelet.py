@@ -26,7 +26,7 @@ from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.node_lifecycle import has_kubelet
 from fakekube.controllers.reconciler import Key
 from fakekube.nodes.addresses import Addresses, AddressesExhausted
-from fakekube.nodes.allocation import CONDITIONS, replacing
+from fakekube.nodes.allocation import CONDITIONS, is_resized, replacing
 from fakekube.nodes.container_events import record_container_events, starting_events, stopping_event
 from fakekube.nodes.container_lifecycle import Commands
 from fakekube.nodes.images.image import Image
@@ -232,17 +232,14 @@ class Kubelet(StatusManager):
             if not pods:
                 del self._on_node[node]
             self._forget_pod(metadata["uid"])
+            self._running.allocation.forget(node, key)
             return self._running.allocation.pods_with_pending_resize(node)
         pods.add(key)
         status = obj.get("status") or {}
         if status.get("podIP") and not obj["spec"].get("hostNetwork"):
             for ip in status.get("podIPs") or ():
                 self._addresses.hold(metadata["uid"], ip["ip"])
-        return (
-            (key, *self._running.allocation.pods_with_pending_resize(node))
-            if status.get("phase") in TERMINAL_POD_PHASES
-            else (key,)
-        )
+        return (key, *self._running.allocation.pods_with_pending_resize(node))
 
     def _forget_pod(self, uid: str) -> None:
         """Releases the addresses of a deleted pod, and drops what is remembered of it."""
@@ -376,6 +373,8 @@ class Kubelet(StatusManager):
                 if has_other_images(pod) and pod["metadata"]["uid"] not in self._workers:
                     self._workers.adopt(pod, plan)
                 pod, exits = self._running.sync(key, pod, node, exits)
+            elif status.get("phase") == "Pending" and status.get("containerStatuses") and is_resized(pod):
+                pod, _ = self._running.allocation.sync(key, pod, node)
             if (observed := observed_status(pod)) is not None:
                 pod = self.patch_status("pods", pod, observed, manager="kubelet")
             self._commands.start(pod)

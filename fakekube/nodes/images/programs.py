@@ -175,22 +175,29 @@ def _print_pi(digits: int) -> str:
 _CONSUMED: Final = {"/ConsumeCPU": ("millicores", "cpu", 1), "/ConsumeMem": ("megabytes", "memory", 1024 * 1024)}
 
 
+#: What the servers of resource-consumer answer to requests that they refuse.
+NOT_POST: Final = Answer("Bad request. Not a POST request\n", 400)
+UNKNOWN_FUNCTION: Final = Answer("unknown function\n", 404)
+ARGUMENT_MISSING: Final = Answer("not given function argument\n", 400)
+ARGUMENT_INCORRECT: Final = Answer("incorrect function argument\n", 400)
+
+
 async def resource_consumer(program: Program) -> int:
     """Serves /ConsumeCPU and /ConsumeMem."""
     given, _ = flags(program, {"port": "8080"}, first=0)
 
     def handle(request: Request) -> Answer:
         if request.method != "POST":
-            return Answer("Bad request. Not a POST request\n", 400)
+            return NOT_POST
         if request.path not in _CONSUMED:
-            return Answer("unknown function\n", 404)
+            return UNKNOWN_FUNCTION
         name, resource, unit = _CONSUMED[request.path]
         try:
             amount, seconds = int(request.form[name]), float(request.form["durationSec"])
         except KeyError:
-            return Answer("not given query\n", 400)
+            return ARGUMENT_MISSING
         except ValueError:
-            return Answer("incorrect function argument\n", 400)
+            return ARGUMENT_INCORRECT
         program.host.use(resource, amount * unit, seconds)
         return Answer(f"{request.path[1:]}\n{amount} {name}\n{seconds:g} durationSec\n")
 

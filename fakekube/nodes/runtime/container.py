@@ -36,6 +36,7 @@ from fakekube.nodes.runtime.image_files import APPLET, PROGRAM, START_LINES, bas
 from fakekube.nodes.runtime.kernel import ProcessNamespace
 from fakekube.nodes.runtime.logs import ContainerLog
 from fakekube.nodes.runtime.program import Command, Ended, Program, Usage
+from fakekube.nodes.runtime.resources import Consumption
 from fakekube.nodes.runtime.scheduling import (
     DEFAULT_MEMORY,
     SIGKILL,
@@ -121,8 +122,7 @@ class Container:
         self._files: FileSystem | None = None
         self._environment: dict[str, str] | None = None
         self._making = threading.RLock()
-        self.consumed: list[tuple[float, str, float]] = []
-        """What programs use in addition: until when, the resource and the amount."""
+        self.consumption = Consumption(context.clock)
         self._main: MainProgram | None = None
 
     # --- Properties ---------------------------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ class Container:
 
     def use(self, resource: str, amount: float, seconds: float) -> None:
         """See `program.Host`."""
-        self.consumed.append((self.clock.monotonic() + seconds, resource, amount))
+        self.consumption.add(resource, amount, seconds)
 
     def command_for(self, name: str) -> Command | None:
         """See `program.Host`."""

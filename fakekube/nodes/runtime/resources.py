@@ -1,7 +1,8 @@
 """The resources of containers and pods: their usage, and the files of their cgroups.
 
 Usage is from rules of tests, annotations, or defaults: `cluster.pods.on(…).uses(cpu=…, memory=…)` takes precedence over kwok's
-annotations `kwok.x-k8s.io/usage-cpu` and `kwok.x-k8s.io/usage-memory` of the pod, which apply to each of its containers.
+annotations `kwok.x-k8s.io/usage-cpu` and `kwok.x-k8s.io/usage-memory` of the pod, which apply to each of its containers. What the
+programs of known images consume is added (resource-consumer).
 
 Invariant: cpu.max, cpu.weight and memory.max are those of the resources which the status of the container contains, so that they
 follow a resize. Those of a pod are in the cgroups of its node, in the folders of systemd's driver.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import math
 import posixpath
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -24,6 +26,7 @@ from fakekube.base.objects import StoredObject
 from fakekube.nodes.pod_resources import cgroup_resources
 
 if TYPE_CHECKING:
+    from fakekube.base.clock import Clock
     from fakekube.nodes.runtime.behaviour import Behaviour
     from fakekube.nodes.runtime.filesystem import Directory, FileSystem, Node
 
@@ -38,6 +41,34 @@ class Behaviours(Protocol):
     def behaviour_of(self, pod: StoredObject, container: StoredObject) -> Behaviour:
         """Returns the behaviour of a container."""
 
+    def consumption_of(self, pod: StoredObject, container: StoredObject, resource: str) -> float:
+        """Returns what the programs of a container use of a resource in addition: millicores of cpu, or bytes of memory."""
+
+
+class Consumption:
+    """What programs consume for some time, in addition to the usage of their container.
+
+    Args:
+        clock: the clock of the cluster.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._parts: list[tuple[float, str, float]] = []
+        """Until when, the resource and the amount."""
+
+    def add(self, resource: str, amount: float, seconds: float) -> None:
+        """Consumes an amount of a resource, in millicores or bytes, for so many seconds; from any thread."""
+        with self._lock:
+            self._parts.append((self._clock.monotonic() + seconds, resource, amount))
+
+    def amount(self, resource: str) -> float:
+        """Returns what is consumed of a resource at present."""
+        with self._lock:
+            now = self._clock.monotonic()
+            self._parts = [one for one in self._parts if one[0] > now]
+            return sum(amount for _, name, amount in self._parts if name == resource)
+
 
 _ANNOTATIONS: Final = {"cpu": "kwok.x-k8s.io/usage-cpu", "memory": "kwok.x-k8s.io/usage-memory"}
 _DEFAULTS: Final = {"cpu": "1m", "memory": "1Mi"}
@@ -51,7 +82,8 @@ def container_usage(behaviours: Behaviours, pod: StoredObject, container: Stored
     for resource, annotation in _ANNOTATIONS.items():
         value = None if rule is None else getattr(rule, resource)
         value = value(pod) if callable(value) else value
-        made[resource] = _amount(resource, annotations.get(annotation) if value is None else value)
+        usage = _amount(resource, annotations.get(annotation) if value is None else value)
+        made[resource] = usage + int(behaviours.consumption_of(pod, container, resource))
     return made
 
 

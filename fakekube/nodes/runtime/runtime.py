@@ -162,6 +162,11 @@ class Runtime:
         """Returns the behaviour that tests have set for a container."""
         return self._behaviour(pod, container)
 
+    def consumption_of(self, pod: StoredObject, container: StoredObject, resource: str) -> float:
+        """Returns what the programs of a container use of a resource in addition to its usage."""
+        sandbox = self._sandboxes.get(pod["metadata"]["uid"])
+        return 0.0 if sandbox is None else sandbox.consumption(container["name"], resource)
+
     def request_token(self, pod: StoredObject, audience: str, seconds: int) -> str:
         """Requests a token for the service account of a pod; returns "" if the request fails."""
         metadata = pod["metadata"]

@@ -169,6 +169,11 @@ class Sandbox:
             found.end(run)
         return found
 
+    def consumption(self, name: str, resource: str) -> float:
+        """Returns what the programs of the present run of a container use of a resource, see `Consumption`."""
+        runs = self._runs.get(name)
+        return runs[max(runs)].consumption.amount(resource) if runs else 0.0
+
     def _make_container(self, spec: StoredObject, run: Run) -> Container:
         runtime = self._runtime
         context = ContainerContext(

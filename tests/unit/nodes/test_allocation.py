@@ -80,6 +80,38 @@ def test_a_resize_is_deferred_until_the_node_has_room(cluster: Cluster) -> None:
     assert found["containerStatuses"][0]["allocatedResources"] == found["allocatedResources"] == {"cpu": str(cpu)}
 
 
+def test_a_deferred_resize_is_tried_again_when_another_pod_becomes_smaller(cluster: Cluster) -> None:
+    cpu = int(cluster.nodes["node-1"]["status"]["allocatable"]["cpu"])
+    for name, amount in (("other", cpu - 2), ("low", 1), ("p", 1)):
+        cluster.create(pod(name, {"resources": {"requests": {"cpu": str(amount)}}}))
+    cluster.settle()
+    for name in ("low", "p"):
+        patch(cluster, {"containers": [{"name": "main", "resources": {"requests": {"cpu": "3"}}}]}, name)
+    assert condition(cluster, "PodResizePending") is not None
+    patch(cluster, {"containers": [{"name": "main", "resources": {"requests": {"cpu": str(cpu - 4)}}}]}, "other")
+    assert status_of(cluster, "low")["allocatedResources"] == {"cpu": "3"}  # it has waited longer
+    assert condition(cluster, "PodResizePending") is not None
+    cluster.delete("pods", "low")
+    cluster.settle()
+    assert status_of(cluster)["allocatedResources"] == {"cpu": "3"}
+
+
+def test_an_init_container_that_runs_is_resized(cluster: Cluster) -> None:
+    init = {"name": "init", "image": "busybox", "command": ["sleep", "60"], "resources": {"requests": {"cpu": "100m"}}}
+    cluster.create(pod("p", {"resources": {"requests": {"cpu": "100m"}}}, initContainers=[init]))
+    cluster.settle()
+    wanted = {"resources": {"requests": {"cpu": "300m"}}}
+    patch(cluster, {"initContainers": [{"name": "init", **wanted}], "containers": [{"name": "main", **wanted}]})
+    found = status_of(cluster)
+    statuses = [*found["initContainerStatuses"], *found["containerStatuses"]]
+    assert found["phase"] == "Pending" and found["allocatedResources"] == {"cpu": "300m"}
+    assert [one["allocatedResources"] for one in statuses] == [{"cpu": "300m"}] * 2
+    cluster.clock.advance(seconds=61)
+    cluster.settle()
+    found = status_of(cluster)
+    assert found["phase"] == "Running" and found["containerStatuses"][0]["resources"] == wanted["resources"]
+
+
 def test_a_resize_beyond_the_node_is_infeasible_for_kubelets_up_to_1_35() -> None:
     with Cluster(version="1.35") as cluster:
         cluster.create(pod("p", {"resources": {"requests": {"cpu": "1"}}}))

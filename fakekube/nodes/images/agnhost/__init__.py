@@ -51,6 +51,12 @@ def _load_mtls() -> _Commands:
     return COMMANDS
 
 
+def _load_resource_consumer_controller() -> _Commands:
+    from fakekube.nodes.images.agnhost.resource_consumer_controller import COMMANDS
+
+    return COMMANDS
+
+
 _NAMES: Final[Mapping[Callable[[], _Commands], str]] = {
     _load_basics: "entrypoint-tester pause dns-suffix dns-server-list etc-hosts nonewprivs logs-generator"
     " connect inclusterclient test-service-account-issuer-discovery mounttest",
@@ -58,6 +64,7 @@ _NAMES: Final[Mapping[Callable[[], _Commands], str]] = {
     _load_web: "test-webserver serve-hostname liveness porter port-forward-tester grpc-health-checking tcp-reset guestbook",
     _load_nettest: "nettest",
     _load_mtls: "mtlsclient mtlsserver",
+    _load_resource_consumer_controller: "resource-consumer-controller",
     _load_webhook: "webhook crd-conversion-webhook",
 }
 #: Subcommand → the function that imports its module.

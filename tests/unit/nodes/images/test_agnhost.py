@@ -305,3 +305,27 @@ def test_every_subcommand_and_every_applet_has_a_program() -> None:
     subcommands = {name: load() for name, load in agnhost._HOMES.items()}
     assert [name for name, commands in subcommands.items() if name not in commands] == []
     assert [name for name in APPLETS if command(name) is None] == []
+
+
+def test_the_resource_consumer_controller_spreads_what_is_consumed(cluster: Cluster) -> None:
+    consumer = pod("consumer") | {"spec": {"containers": [{"name": "c", "image": "e2e-test-images/resource-consumer:1.14"}]}}
+    cluster.create(consumer)
+    ports = [{"port": 80, "targetPort": 8080}]
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "consumer"}}
+    cluster.create({**service, "spec": {"selector": {"app": "consumer"}, "ports": ports}})
+    options = ["--consumer-service-name=consumer", "--consumer-service-namespace=default", "--consumer-port=80"]
+    cluster.create(pod("spreader", "resource-consumer-controller", *options))
+    cluster.settle()
+    url = f"http://{address(cluster, 'spreader')}:8080"
+    query = "millicores=250&durationSec=60&requestSizeMillicores=100"
+    assert run(cluster, f"curl -s -X POST '{url}/ConsumeCPU?{query}'") == (
+        "RC manager: sending 2 requests to consume 100 millicores each and 1 request to consume 50 millicores\n"
+        "Consumed 100 millicores\nConsumed 100 millicores\nConsumed 50 millicores\n"
+    )
+    metrics = cluster.request("GET", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/consumer").json()
+    assert metrics["containers"][0]["usage"]["cpu"] == "251m"
+    assert run(cluster, f"curl -s '{url}/ConsumeCPU'") == "Bad request. Not a POST request\n"
+    assert run(cluster, f"curl -s -X POST '{url}/ConsumeMem'") == "not given function argument\n"
+    assert run(cluster, f"curl -s -X POST '{url}/ConsumeMem?megabytes=1&durationSec=1&requestSizeMegabytes=0'").startswith(
+        "incorrect"
+    )
