@@ -31,14 +31,17 @@ _SCALARS = {
 _LIST_TYPES: Mapping[str | None, ListType] = {each.value: each for each in ListType}
 
 
-def schema_type(schema: Schema | None, *, takes_unknown_fields: bool = False) -> Type:
+def schema_type(schema: Schema | None, *, takes_unknown_fields: bool = False, is_preserved: bool = False) -> Type:
     """Returns the type of a JSONSchemaProps; None is any object with all fields preserved.
 
-    `takes_unknown_fields`: an outer schema preserves unknown fields.
+    Args:
+        schema: a JSONSchemaProps.
+        takes_unknown_fields: an outer schema preserves unknown fields.
+        is_preserved: it is the schema of the items of an array that preserves unknown fields (skipPrune).
     """
     if schema is None:
         return Type(Shape.STRUCT, preserve_unknown_fields=True, takes_unknown_fields=True)
-    preserves = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+    preserves = is_preserved or bool(schema.get(PRESERVE_UNKNOWN_FIELDS))
     takes = takes_unknown_fields or preserves
     common = {
         "nullable": bool(schema.get("nullable")),
@@ -58,7 +61,7 @@ def schema_type(schema: Schema | None, *, takes_unknown_fields: bool = False) ->
     if kind == "array":
         return Type(
             Shape.LIST,
-            items=schema_type(schema.get("items") or {}, takes_unknown_fields=takes),
+            items=schema_type(schema.get("items") or {}, takes_unknown_fields=takes, is_preserved=preserves),
             list_map_keys=tuple(schema.get("x-kubernetes-list-map-keys", ())),
             list_type=_LIST_TYPES.get(schema.get("x-kubernetes-list-type"), ListType.ATOMIC),
             **common,

@@ -429,6 +429,9 @@ def prunable() -> dict[str, Any]:
             "m": struct(additionalProperties=struct({"x": STRING})),
             "p": struct({"known": struct({"x": STRING})}, **{KEEP: True}),
             "any": {KEEP: True},
+            "free": {"type": "array", KEEP: True, "items": struct({"x": struct({"y": STRING})})},
+            "rows": {"type": "array", KEEP: True, "items": {"type": "array", "items": struct()}},
+            "entries": struct(additionalProperties=struct({"x": STRING}), **{KEEP: True}),
         }
     )
 
@@ -442,6 +445,13 @@ def prunable() -> dict[str, Any]:
         ({"m": {"k": {"x": "1", "y": 2}}}, {"m": {"k": {"x": "1"}}}, ["spec.m.k.y"]),
         ({"p": {"known": {"y": 2}, "other": {"y": [1]}}}, {"p": {"known": {}, "other": {"y": [1]}}}, ["spec.p.known.y"]),
         ({"any": {"deep": [{"er": None}]}}, {"any": {"deep": [{"er": None}]}}, []),
+        (
+            {"free": [{"x": {"y": "1", "z": 2}, "w": {"v": 3}}]},
+            {"free": [{"x": {"y": "1"}, "w": {"v": 3}}]},
+            ["spec.free[0].x.z"],
+        ),
+        ({"rows": [[{"a": {"b": 1}}]]}, {"rows": [[{"a": {"b": 1}}]]}, []),
+        ({"entries": {"k": {"x": "1", "y": 2}}}, {"entries": {"k": {"x": "1"}}}, ["spec.entries.k.y"]),
     ],
 )
 def test_unknown_fields_are_pruned_and_reported(define, prunable, spec: Any, kept: Any, unknown: list[str]) -> None:
