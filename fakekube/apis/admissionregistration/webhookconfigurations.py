@@ -16,6 +16,7 @@ from fakekube.apimachinery.cel.compilation import admission
 from fakekube.apimachinery.cel.types import BOOL
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, invalid, required, too_many
+from fakekube.apis.admissionregistration.exclusion import EXCLUDING_GATE, REVIEWS
 from fakekube.apis.rest.strategy import Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import fully_qualified_name, invalid_each, label_name, one_of, wildcard_alone
@@ -65,10 +66,30 @@ class AdmissionStrategy(Strategy):
         raise NotImplementedError
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
+        warnings: list[str] = []
         is_refused = old is None and context.emulation.enabled(_MANIFEST_GATE)
-        if is_refused or not from_minor(36) or not obj["metadata"].get("name", "").endswith(_RESERVED_SUFFIX):
-            return []
-        return [f"metadata.name: {RESERVED}"]
+        if not is_refused and from_minor(36) and obj["metadata"].get("name", "").endswith(_RESERVED_SUFFIX):
+            warnings.append(f"metadata.name: {RESERVED}")
+        if from_minor(37) and context.emulation.enabled(EXCLUDING_GATE):
+            warnings += _warnings_about_excluded_rules(obj.get("webhooks") or ())
+        return warnings
+
+
+def _warnings_about_excluded_rules(webhooks: Sequence[Object]) -> list[str]:
+    """Returns warnings about rules that name resources which no webhook sees (warningsForExcludedRules)."""
+    found: list[str] = []
+    for index, webhook in enumerate(webhooks):
+        for number, rule in enumerate(webhook.get("rules") or ()):
+            groups, resources = rule.get("apiGroups") or (), rule.get("resources") or ()
+            named = dict.fromkeys((group, plural) for group in groups for plural in resources)
+            if "*" in groups or "*" in resources:
+                continue
+            where = f"webhooks[{index}].rules[{number}]"
+            found += [f"{where}: {plural}.{group} {_EXCLUDED}" for group, plural in named if (group, plural) in REVIEWS]
+    return found
+
+
+_EXCLUDED = "is excluded from admission webhooks; this rule will have no effect"
 
 
 def blank(text: str) -> bool:

@@ -19,13 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.data import ADMISSION_REGISTRATION
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.selectors import LabelSelector, SelectorError, from_label_selector
+from fakekube.apis.admissionregistration.exclusion import EXCLUDING_GATE, REVIEWS
 from fakekube.apis.rest.resource import GVK, Resource
 from fakekube.apiserver.admission.chain import Attributes, Operation
 
@@ -144,25 +145,12 @@ class Match:
     """The kind of the object in that version."""
 
 
-#: The reviews, which are not stored (exclusion.Excluded).
-REVIEWS: Final = frozenset(
-    {
-        ("authentication.k8s.io", "selfsubjectreviews"),
-        ("authentication.k8s.io", "tokenreviews"),
-        ("authorization.k8s.io", "localsubjectaccessreviews"),
-        ("authorization.k8s.io", "selfsubjectaccessreviews"),
-        ("authorization.k8s.io", "selfsubjectrulesreviews"),
-        ("authorization.k8s.io", "subjectaccessreviews"),
-    }
-)
-
-
 def is_exempt(attributes: Attributes) -> bool:
     """Reports whether no webhook sees the request: one for the configuration of admission itself, and, with a gate, a review."""
     resource = attributes.resource
     if resource.group == ADMISSION_REGISTRATION:
         return resource.kind in _EXEMPT_KINDS
-    return (resource.group, resource.plural) in REVIEWS and features.current().enabled("ExcludeAdmissionWebhookVirtualResources")
+    return (resource.group, resource.plural) in REVIEWS and features.current().enabled(EXCLUDING_GATE)
 
 
 def namespace_of(attributes: Attributes) -> str:

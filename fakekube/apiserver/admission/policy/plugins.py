@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from fakekube.apimachinery.data import ADMISSION_REGISTRATION
+from fakekube.apis.admissionregistration.exclusion import REVIEWS
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin
-from fakekube.apiserver.admission.matching import REVIEWS
 
 if TYPE_CHECKING:
     from fakekube.apiserver.admission.policy.dispatch import Dispatcher
