@@ -127,7 +127,7 @@ def _check_spec(spec: Mapping[str, Any], minor: int) -> None:
     if is_webhook:
         if len(spec["audiences"]) != 1:
             errors.append(invalid("spec.audiences", spec["audiences"], "must be length 1 when bound to a webhook config"))
-        errors += _validate_attestations(attestations, "spec.attestations")
+        errors += _validate_attestations(spec.get("attestations"), "spec.attestations")
     elif attestations and minor >= _KNOWS_ATTESTATIONS:
         text = "attestations may only be specified with a webhook bound object reference"
         errors = [invalid("spec.attestations", attestations, text)]
@@ -140,8 +140,8 @@ def _is_webhook(reference: Mapping[str, Any] | None) -> bool:
     return reference is not None and reference.get("kind") in _WEBHOOK_KINDS and known.items() <= reference.items()
 
 
-def _validate_attestations(attestations: Mapping[str, Any], path: str) -> list[FieldError]:
-    if len(attestations) != 1:
+def _validate_attestations(attestations: Mapping[str, Any] | None, path: str) -> list[FieldError]:
+    if not attestations or len(attestations) != 1:
         text = f"webhook bound requests require exactly one {_REVIEWED_GROUPS} attestation"
         return [invalid(path, attestations, text)]
     ((key, values),) = attestations.items()

@@ -42,7 +42,7 @@ from fakekube.apiserver.admission.cel import (
 from fakekube.apiserver.admission.chain import Attributes, forbidden
 from fakekube.apiserver.admission.policy.dispatch import Dispatcher, Invocation, PolicyDispatch, namespace_object
 from fakekube.apiserver.admission.policy.source import Binding, Hook, PolicySource, compile_once
-from fakekube.base.golang.strconv import go_quote, unmarshal_error
+from fakekube.base.golang.strconv import go_quote, json_kind, unmarshal_error
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.schema.model import Type
@@ -132,6 +132,9 @@ def _decode(versioned: VersionedAttributes, patched: Any) -> Object:
     """Decodes a patched object strictly. Raises StatusError 500."""
     if not isinstance(patched, dict):
         raise status.internal(status.uninterpretable(unmarshal_error("array", status.TYPE_META)))
+    for name in ("apiVersion", "kind"):
+        if not isinstance(patched.get(name), str | None):
+            raise status.internal(status.uninterpretable(unmarshal_error(json_kind(patched[name]), "string", f".{name}")))
     if _is_custom(versioned):
         own: Object = deep_copy(patched)
         return own
