@@ -408,7 +408,16 @@ def _validate_http_get(action: Part, _grace: int | None, path: str) -> list[Fiel
     for header in action.get("httpHeaders") or ():
         name = header.get("name", "")
         errors += invalid_each(f"{path}.httpHeaders", name, names.http_header_name(name))
-    return errors
+    return errors + (_validate_http_protocol(action, path) if "protocol" in action else [])
+
+
+def _validate_http_protocol(action: Part, path: str) -> list[FieldError]:
+    protocol = action["protocol"]
+    if protocol == "HTTP2" and action.get("scheme") != "HTTP":
+        return [invalid(f"{path}.protocol", protocol, "is only supported with HTTP (H2C)")]
+    if protocol == "HTTP2" and action.get("host"):
+        return [invalid(f"{path}.host", action["host"], 'must be empty when `protocol` is "HTTP2"')]
+    return one_of(protocol, f"{path}.protocol", ("HTTP1", "HTTP2"))
 
 
 def _validate_tcp_socket(action: Part, _grace: int | None, path: str) -> list[FieldError]:
@@ -416,7 +425,8 @@ def _validate_tcp_socket(action: Part, _grace: int | None, path: str) -> list[Fi
 
 
 def _validate_grpc(action: Part, _grace: int | None, path: str) -> list[FieldError]:
-    return port(action.get("port", 0), f"{path}.port")
+    errors = port(action.get("port", 0), f"{path}.port")
+    return errors + (one_of(action["mode"], f"{path}.mode", ("Plaintext", "TLS")) if "mode" in action else [])
 
 
 def _validate_sleep(action: Part, grace: int | None, path: str) -> list[FieldError]:
@@ -468,6 +478,8 @@ def _validate_volume_mounts(container: Part, volumes: Mapping[str, Part], path: 
             errors.append(invalid(f"{path}[{index}].mountPath", target, text))
         if len(mount) > 2:
             errors += _validate_mount_options(mount, container, path, index)
+        if mount.get("bindMountOptions"):
+            errors += _validate_bind_mount_options(mount, volumes, f"{path}[{index}].bindMountOptions")
     return errors
 
 
@@ -486,6 +498,19 @@ def _validate_mount_options(mount: Part, container: Part, path: str, index: int)
         errors += _validate_propagation(mount["mountPropagation"], container, f"{path}.mountPropagation")
     if "recursiveReadOnly" in mount:
         errors += _validate_recursive_read_only(mount, f"{path}.recursiveReadOnly")
+    return errors
+
+
+def _validate_bind_mount_options(mount: Part, volumes: Mapping[str, Part], path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    options, seen = mount["bindMountOptions"], set[str]()
+    for index, option in enumerate(options):
+        errors += one_of(option, f"{path}[{index}]", ("nodev", "noexec", "nosuid"), plain=True)
+        if option in seen:
+            errors.append(duplicate(f"{path}[{index}]", option))
+        seen.add(option)
+    if "image" in volumes.get(mount.get("name", ""), {}):
+        errors.append(invalid(path, options, "bindMountOptions may not be used with image volumes"))
     return errors
 
 

@@ -56,6 +56,18 @@ def default_pod(emulation: Emulation, spec: Object) -> None:
         default_pod_requests(spec, spec["resources"])
     if spec.get("hostNetwork"):
         _default_host_ports(spec)
+    if emulation.enabled("H2CContainerProbe"):
+        _default_http_protocols(spec)
+
+
+def _default_http_protocols(spec: Object) -> None:
+    """Sets the protocol of probes and hooks that send HTTP requests."""
+    for container in (each for field in WITH_PATHS for each in spec.get(field) or ()):
+        hooks = container.get("lifecycle") or {}
+        probes = [container.get(name) for name in ("livenessProbe", "readinessProbe", "startupProbe")]
+        for handler in (*probes, hooks.get("postStart"), hooks.get("preStop")):
+            if handler and handler.get("httpGet") is not None:
+                handler["httpGet"].setdefault("protocol", "HTTP1")
 
 
 def _default_requests(resources: dict[str, Any] | None) -> None:

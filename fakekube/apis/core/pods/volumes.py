@@ -384,6 +384,9 @@ def _validate_volume(volume: Part, volume_context: VolumeContext, path: str) -> 
     return errors + invalid_each(f"{path}.name", volume_context.name, names.dns_label(volume_context.name))
 
 
+_MAX_EMPTY_DIR_MODE = 0o1777
+
+
 def _validate_volume_source(volume: Part, volume_context: VolumeContext, path: str) -> list[FieldError]:
     """Validates that there is exactly one source (validateVolumeSource)."""
     errors: list[FieldError] = []
@@ -391,6 +394,9 @@ def _validate_volume_source(volume: Part, volume_context: VolumeContext, path: s
     if found and volume["emptyDir"].get("sizeLimit", "").startswith("-"):
         text = "SizeLimit field must be a valid resource quantity"
         errors.append(forbidden(f"{path}.emptyDir.sizeLimit", text))
+    if found and not 0 <= volume["emptyDir"].get("mode", 0) <= _MAX_EMPTY_DIR_MODE:
+        text = "must be a number between 0 and 01777 (octal), both inclusive"
+        errors.append(invalid(f"{path}.emptyDir.mode", volume["emptyDir"]["mode"], text))
     for field, row in SOURCES.items():
         if field not in volume:
             continue
