@@ -203,3 +203,37 @@ def alpha_fields_of_devices(client: Client) -> None:
     ):
         result = {"request": "r", "driver": "a.b", "pool": "p", "device": "d", **extra}
         client.put(f"{claims}/c/status", {**stored, "status": {"allocation": {"devices": {"results": [result]}}}}, DRY)
+
+
+CONTAINER = {"name": "c", "image": "i"}
+
+
+@scenario
+def alpha_fields_of_pods(client: Client) -> None:
+    """Modes of directories in memory, options of mounts, protocols of probes and hooks."""
+    path = f"/api/v1/namespaces/{client.ns}/pods"
+
+    def send(container: dict[str, Any] | None = None, **spec: Any) -> None:
+        client.post(path, {"metadata": {"name": "p"}, "spec": {"containers": [{**CONTAINER, **(container or {})}], **spec}}, DRY)
+
+    for mode in (None, 0, 1, 511, 512, 1023, 1024, -1):
+        send(volumes=[{"name": "v", "emptyDir": {"mode": mode}}])
+    for options in ([], ["noexec"], ["nodev", "nosuid", "noexec"], ["x"], ["noexec", "noexec"], [""]):
+        for source in ({"emptyDir": {}}, {"image": {"reference": "a"}}, {"configMap": {"name": "a"}}):
+            send(
+                {"volumeMounts": [{"name": "v", "mountPath": "/a", "bindMountOptions": options}]},
+                volumes=[{"name": "v", **source}],
+            )
+    for protocol in (None, "HTTP1", "HTTP2", "HTTP", ""):
+        for more in ({}, {"scheme": "HTTP"}, {"scheme": "HTTPS"}, {"host": "a"}, {"host": "a", "scheme": "HTTPS"}):
+            action = {"httpGet": {"port": 1, "protocol": protocol, **more}}
+            send({"livenessProbe": action})
+            send({"lifecycle": {"postStart": action, "preStop": action}})
+    for mode in (None, "", "TLS", "Plaintext", "x"):
+        send({"livenessProbe": {"grpc": {"port": 1, "mode": mode}}})
+    template = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"containers": [{**CONTAINER, "livenessProbe": {"httpGet": {"port": 1}}}]},
+    }
+    deployment = {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
+    client.post(f"/apis/apps/v1/namespaces/{client.ns}/deployments", deployment, DRY)

@@ -8,6 +8,7 @@ from tests.differential.client import APPLY, JSON_PATCH, MERGE, Client
 from tests.differential.definitions import ANY, CRDS, definition, make, served, where
 from tests.differential.pacing import sleep, until
 from tests.differential.registry import scenario
+from tests.differential.steps import patched, policed_each
 
 ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/roles"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
@@ -375,3 +376,120 @@ def subresources_of_several_versions(client: Client) -> None:
                     second if other is not None else {name: value for name, value in second.items() if name != "subresources"},
                 ]
                 client.post(CRDS, body, DRY)
+
+
+#: A member of an enum is a text of one character: of Go's string(i), where the value is an integer.
+CHARACTERS = (0, 1, 97, 55295, 55296, 57343, 57344, 65533, 1114111, 1114112, -1, 2**31)
+NAMES = (
+    "a",
+    "a-",
+    "-a",
+    "a.",
+    ".a",
+    "a.b",
+    "a.b-",
+    "a.-b",
+    "A",
+    "a" * 63,
+    "a" * 64,
+    ".".join(["a" * 63] * 4),
+    ".".join(["a" * 63] * 3 + ["a" * 61]),
+    "",
+)
+
+
+@scenario
+def names_and_characters_in_schemas(client: Client) -> None:
+    """Formats of names; integers that are looked for in an enum of texts."""
+    free = {"x-kubernetes-preserve-unknown-fields": True}
+    texts = {str(code): chr(code) if 0 <= code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd" for code in CHARACTERS}
+    fields: dict[str, Any] = {
+        "short": {"type": "string", "format": "k8s-short-name"},
+        "long": {"type": "string", "format": "k8s-long-name"},
+        **{f"c{code}": {**free, "enum": [text]} for code, text in texts.items()},
+    }
+    body = definition(client, {"type": "object", "properties": fields})
+    with served(client, body) as path:
+        for name in NAMES:
+            client.post(path, make(body, short=name), DRY)
+            client.post(path, make(body, long=name), DRY)
+        for code in texts:
+            for value in CHARACTERS:
+                client.post(path, make(body, **{f"c{code}": value}), DRY)
+
+
+@scenario
+def mutations_that_change_what_an_object_is(client: Client) -> None:
+    """A JSON patch of a mutating policy that changes kind or version, or leaves an empty list, and what a later policy sees of it."""
+    cases = {
+        "kind": "[JSONPatch{op: 'replace', path: '/kind', value: 'Secret'}]",
+        "version": "[JSONPatch{op: 'replace', path: '/apiVersion', value: 'v2'}]",
+        "group": "[JSONPatch{op: 'replace', path: '/apiVersion', value: 'apps/v1'}, JSONPatch{op: 'replace', path: '/kind', value: 'Deployment'}]",
+        "nokind": "[JSONPatch{op: 'remove', path: '/kind'}]",
+        "noversion": "[JSONPatch{op: 'remove', path: '/apiVersion'}]",
+        "other": "[JSONPatch{op: 'replace', path: '/apiVersion', value: 'policy/v1'}, JSONPatch{op: 'replace', path: '/kind', value: 'Eviction'}]",
+        "whole": "[JSONPatch{op: 'replace', path: '', value: [1]}]",
+        "scalar": "[JSONPatch{op: 'replace', path: '', value: 1}]",
+        "strict": "[JSONPatch{op: 'add', path: '/nope', value: 1}, JSONPatch{op: 'add', path: '/metadata/nope', value: 1}]",
+        "type": "[JSONPatch{op: 'replace', path: '/data', value: 1}]",
+        "kindtype": "[JSONPatch{op: 'replace', path: '/kind', value: 1}]",
+    }
+    specs = {name: {"mutations": [patched(expression)]} for name, expression in cases.items()}
+    with policed_each(client, specs, "Mutating"):
+        for name in cases:
+            client.post(f"/api/v1/namespaces/{client.ns}/configmaps", {"metadata": {"name": name}, "data": {"a": "1"}}, DRY)
+    ranges = {
+        "empty": "[JSONPatch{op: 'replace', path: '/spec/limits', value: []}]",
+        "absent": "[JSONPatch{op: 'remove', path: '/spec/limits'}]",
+        "null": "[JSONPatch{op: 'replace', path: '/spec/limits', value: null}]",
+    }
+    seen = "'limits' in object.spec ? (object.spec.limits == null ? 'null' : string(size(object.spec.limits))) : 'absent'"
+    specs = {name: {"mutations": [patched(expression)]} for name, expression in ranges.items()}
+    told = {name: {"validations": [{"expression": "false", "messageExpression": seen}]} for name in ranges}
+    with (
+        policed_each(client, specs, "Mutating", resources="limitranges"),
+        policed_each(client, told, "Validating", resources="limitranges"),
+    ):
+        for name in ranges:
+            client.post(
+                f"/api/v1/namespaces/{client.ns}/limitranges",
+                {"metadata": {"name": name}, "spec": {"limits": [{"type": "Pod"}]}},
+                DRY,
+            )
+
+
+@scenario
+def webhooks_for_what_no_webhook_sees(client: Client) -> None:
+    """Rules that name reviews are warned of (1.37); an attestation that is needed and missing is told as null."""
+    rules: tuple[tuple[list[str], list[str]], ...] = (
+        (["authentication.k8s.io"], ["tokenreviews"]),
+        (
+            ["authorization.k8s.io", "authentication.k8s.io"],
+            ["subjectaccessreviews", "selfsubjectreviews", "pods", "subjectaccessreviews"],
+        ),
+        (["*"], ["tokenreviews"]),
+        (["authentication.k8s.io"], ["*"]),
+        (["authorization.k8s.io"], ["selfsubjectaccessreviews/*", "localsubjectaccessreviews/status"]),
+    )
+    for plural in ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"):
+        path = f"/apis/admissionregistration.k8s.io/v1/{plural}"
+        hooks = [
+            {
+                "name": f"a.b.c{number}", "clientConfig": {"url": "https://a"}, "sideEffects": "None", "admissionReviewVersions": ["v1"],
+                "rules": [{"apiGroups": groups, "apiVersions": ["v1"], "operations": ["CREATE"], "resources": resources}] * 2,
+            }
+            for number, (groups, resources) in enumerate(rules)
+        ]  # fmt: skip
+        for name in (client.name("x"), "a.static.k8s.io"):
+            client.post(path, {"metadata": {"name": name}, "webhooks": hooks}, DRY)
+        client.post(path, {"metadata": {"name": client.name("x")}, "webhooks": hooks[2:3]})
+        client.patch(f"{path}/{client.name('x')}", {"webhooks": hooks[:1]}, MERGE, DRY)
+        client.patch(f"{path}/{client.name('x')}", {"metadata": {"labels": {"a": "b"}}}, MERGE, DRY)
+        client.delete(f"{path}/{client.name('x')}")
+    accounts = f"/api/v1/namespaces/{client.ns}/serviceaccounts"
+    client.post(accounts, {"metadata": {"name": "s"}})
+    reference = {"kind": "ValidatingWebhookConfiguration", "apiVersion": "admissionregistration.k8s.io/v1", "name": "n"}
+    for attestations in (None, {}, {"a": []}):
+        client.post(
+            f"{accounts}/s/token", {"spec": {"boundObjectRef": reference, "audiences": ["a"], "attestations": attestations}}, DRY
+        )
