@@ -16,7 +16,6 @@ from fakekube.apimachinery.cel.compilation import admission
 from fakekube.apimachinery.cel.types import BOOL
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, invalid, required, too_many
-from fakekube.apis.admissionregistration.exclusion import EXCLUDING_GATE, REVIEWS
 from fakekube.apis.rest.strategy import Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import fully_qualified_name, invalid_each, label_name, one_of, wildcard_alone
@@ -24,7 +23,7 @@ from fakekube.apis.validation.expressions import expression
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import has_invalid_label_value, label_selector
 from fakekube.apis.validation.to_internal import contains_empty
-from fakekube.apis.validation.webhooks import NO_SIDE_EFFECTS, REVIEW_VERSIONS, client_errors, review_version_errors
+from fakekube.apis.validation.webhooks import NO_SIDE_EFFECTS, REVIEW_VERSIONS, client_errors, is_excluded, review_version_errors
 from fakekube.base.objects import Object
 
 FAILURE_POLICIES = ("Fail", "Ignore")
@@ -70,7 +69,7 @@ class AdmissionStrategy(Strategy):
         is_refused = old is None and context.emulation.enabled(_MANIFEST_GATE)
         if not is_refused and from_minor(36) and obj["metadata"].get("name", "").endswith(_RESERVED_SUFFIX):
             warnings.append(f"metadata.name: {RESERVED}")
-        if from_minor(37) and context.emulation.enabled(EXCLUDING_GATE):
+        if from_minor(37):
             warnings += _warnings_about_excluded_rules(obj.get("webhooks") or ())
         return warnings
 
@@ -85,7 +84,7 @@ def _warnings_about_excluded_rules(webhooks: Sequence[Object]) -> list[str]:
             if "*" in groups or "*" in resources:
                 continue
             where = f"webhooks[{index}].rules[{number}]"
-            found += [f"{where}: {plural}.{group} {_EXCLUDED}" for group, plural in named if (group, plural) in REVIEWS]
+            found += [f"{where}: {plural}.{group} {_EXCLUDED}" for group, plural in named if is_excluded(group, plural)]
     return found
 
 

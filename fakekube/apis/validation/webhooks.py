@@ -1,7 +1,8 @@
 """Validation of the address of a webhook (a URL, or a Service) and of its CA bundle. All kinds that refer to webhooks share it.
+What no webhook sees.
 
 Specified by: k8s.io/apiserver/pkg/util/webhook/validation.go (ValidateWebhookURL, ValidateWebhookService, ValidateCABundle),
-k8s.io/client-go/transport.
+k8s.io/client-go/transport; pkg/kubeapiserver/admission/exclusion.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, required
 from fakekube.apis.validation import names
@@ -22,8 +24,25 @@ NO_SIDE_EFFECTS: Final = ("None", "NoneOnDryRun")
 
 REVIEW_VERSIONS: Final = ("v1", "v1beta1")
 
+#: The reviews, which are not stored (exclusion.Excluded).
+REVIEWS: Final = frozenset(
+    {
+        ("authentication.k8s.io", "selfsubjectreviews"),
+        ("authentication.k8s.io", "tokenreviews"),
+        ("authorization.k8s.io", "localsubjectaccessreviews"),
+        ("authorization.k8s.io", "selfsubjectaccessreviews"),
+        ("authorization.k8s.io", "selfsubjectrulesreviews"),
+        ("authorization.k8s.io", "subjectaccessreviews"),
+    }
+)
+
 SERVICE_PORT = 443
 _FORM = "; desired format: https://host[/path]"
+
+
+def is_excluded(group: str, plural: str) -> bool:
+    """Reports whether no webhook sees a resource: a review, with a gate."""
+    return (group, plural) in REVIEWS and features.current().enabled("ExcludeAdmissionWebhookVirtualResources")
 
 
 def url_errors(value: str, path: str) -> list[FieldError]:

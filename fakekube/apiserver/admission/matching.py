@@ -21,13 +21,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fakekube.apimachinery import features
 from fakekube.apimachinery.data import ADMISSION_REGISTRATION
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.selectors import LabelSelector, SelectorError, from_label_selector
-from fakekube.apis.admissionregistration.exclusion import EXCLUDING_GATE, REVIEWS
 from fakekube.apis.rest.resource import GVK, Resource
+from fakekube.apis.validation.webhooks import is_excluded
 from fakekube.apiserver.admission.chain import Attributes, Operation
 
 if TYPE_CHECKING:
@@ -150,7 +149,7 @@ def is_exempt(attributes: Attributes) -> bool:
     resource = attributes.resource
     if resource.group == ADMISSION_REGISTRATION:
         return resource.kind in _EXEMPT_KINDS
-    return (resource.group, resource.plural) in REVIEWS and features.current().enabled(EXCLUDING_GATE)
+    return is_excluded(resource.group, resource.plural)
 
 
 def namespace_of(attributes: Attributes) -> str:

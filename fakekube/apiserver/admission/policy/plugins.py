@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from fakekube.apimachinery.data import ADMISSION_REGISTRATION
-from fakekube.apis.admissionregistration.exclusion import REVIEWS
+from fakekube.apis.validation.webhooks import REVIEWS
 from fakekube.apiserver.admission.chain import Attributes, Operation, Plugin
 
 if TYPE_CHECKING:
