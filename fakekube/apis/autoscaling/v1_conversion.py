@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from fakekube.apimachinery.schema.quantity import QuantityError, canonical
+from fakekube.base.golang.strconv import MAX_INT32
 from fakekube.base.golang.strings import json_text
 from fakekube.base.objects import Object
 
@@ -33,26 +35,71 @@ _AFTER_ANNOTATIONS = frozenset({"ownerReferences", "finalizers", "managedFields"
 _ZERO = "0"
 
 
+class _UnreadableError(Exception):
+    """An annotation is not in the form of v1; the conversion ignores it."""
+
+
+def _expect(value: Any, kind: type) -> Any:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise _UnreadableError
+    return value
+
+
+def _text(value: Any) -> Any:
+    return _expect(value, str)
+
+
+def _mapping(value: Any) -> Any:
+    return _expect(value, dict)
+
+
+def _int32(value: Any) -> Any:
+    if not -MAX_INT32 - 1 <= _expect(value, int) <= MAX_INT32:
+        raise _UnreadableError
+    return value
+
+
+def _quantity(value: Any) -> str:
+    """Returns a quantity as it is stored; a number is one as well."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise _UnreadableError
+    try:
+        return canonical(str(value))
+    except QuantityError:
+        raise _UnreadableError from None
+
+
+def _items(found: Any) -> list[Object]:
+    """Returns the items of a list; an item that is null is empty."""
+    return [] if found is None else [{} if item is None else _mapping(item) for item in _expect(found, list)]
+
+
+def _with_lower_case_keys(found: Any) -> Object:
+    """Returns an object as Go reads it, which matches names in any letter case."""
+    return {key.lower(): value for key, value in _mapping(found).items()}
+
+
 class _Field(NamedTuple):
     """A field of v1, and its path in v2."""
 
     name: str
     path: tuple[str, ...]
-    kind: type
+    read: Callable[[Any], Any]
+    """Reads its value in an annotation. Raises _UnreadableError."""
     always: Any = None
     """The value in v1 if v2 has none; None for no field."""
 
 
-_TARGET = _Field("target", ("describedObject",), dict, {})
-_NAME = _Field("name", ("name",), str, "")
-_CONTAINER = _Field("container", ("container",), str, "")
-_METRIC_NAME = _Field("metricName", ("metric", "name"), str, "")
-_SELECTOR = _Field("selector", ("metric", "selector"), dict)
-_METRIC_SELECTOR = _Field("metricSelector", ("metric", "selector"), dict)
+_TARGET = _Field("target", ("describedObject",), _mapping, {})
+_NAME = _Field("name", ("name",), _text, "")
+_CONTAINER = _Field("container", ("container",), _text, "")
+_METRIC_NAME = _Field("metricName", ("metric", "name"), _text, "")
+_SELECTOR = _Field("selector", ("metric", "selector"), _mapping)
+_METRIC_SELECTOR = _Field("metricSelector", ("metric", "selector"), _mapping)
 
 
 def _target_field(name: str, side: str, field: str, always: Any = None) -> _Field:
-    return _Field(name, (side, field), int if field == "averageUtilization" else str, always)
+    return _Field(name, (side, field), _int32 if field == "averageUtilization" else _quantity, always)
 
 
 #: Source → the fields of its spec in the order of v1.
@@ -97,13 +144,11 @@ _STATUSES: Mapping[str, Sequence[_Field]] = {
     ),
 }  # fmt: skip
 
-#: Field of the behavior of v2 → its name in Go.
-_RULES = {"stabilizationWindowSeconds": int, "selectPolicy": str, "policies": list, "tolerance": str}
-_POLICY = {"type": str, "value": int, "periodSeconds": int}
-
-
-class _UnreadableError(Exception):
-    """An annotation is not in the form of v1; the conversion ignores it."""
+#: Fields of the rules of a direction, and of a policy of them → what reads their values in an annotation.
+_RULES: Mapping[str, Callable[[Any], Any]] = {
+    "stabilizationWindowSeconds": _int32, "selectPolicy": _text, "policies": _items, "tolerance": _quantity,
+}  # fmt: skip
+_POLICY: Mapping[str, Callable[[Any], Any]] = {"type": _text, "value": _int32, "periodSeconds": _int32}
 
 
 def drop_annotations(obj: Object) -> None:
@@ -268,43 +313,34 @@ def _from_annotation(annotations: Mapping[str, str], key: str, read: Callable[[A
         return None
 
 
-def _expect(value: Any, kind: type) -> Any:
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise _UnreadableError
-    return value
-
-
-def _items(found: Any) -> list[Object]:
-    return [] if found is None else [_expect(item, dict) for item in _expect(found, list)]
-
-
 def _from_v1(found: Any, table: Mapping[str, Sequence[_Field]], finish: Callable[[str, Object], None]) -> list[Object]:
     metrics = []
-    for item in _items(found):
-        metric: Object = {"type": _expect(item.get("type", ""), str)}
+    for item in map(_with_lower_case_keys, _items(found)):
+        metric: Object = {"type": _text(item.get("type") or "")}
         for source, fields in table.items():
-            if item.get(source) is not None:
-                metric[source] = _source(_expect(item[source], dict), fields)
+            if item.get(source.lower()) is not None:
+                metric[source] = _source(_with_lower_case_keys(item[source.lower()]), fields)
                 finish(source, metric[source])
         metrics.append(metric)
     return metrics
 
 
 def _source(values: Object, fields: Sequence[_Field]) -> Object:
+    """Returns the source of a metric, from its values by names in lower case."""
     source: Object = {}
     for field in fields:
-        value = values.get(field.name)
+        value = values.get(field.name.lower())
         if value is None:
             continue
         place = source
         for name in field.path[:-1]:
             place = place.setdefault(name, {})
-        place[field.path[-1]] = _expect(value, field.kind)
+        place[field.path[-1]] = field.read(value)
     return source
 
 
 def _target_type(source: str, found: Object) -> None:
-    """Returns the type of a target: v1 has no such field, so it follows from the field that is set."""
+    """Sets the type of a target: v1 has no such field, so it follows from the field that is set."""
     target = found.setdefault("target", {})
     if source == "object" and target.get("averageValue") is not None and target.get("value") in (None, _ZERO):
         target.pop("value", None)
@@ -327,7 +363,7 @@ def _set_zero_value(source: str, found: Object) -> None:
 
 
 def _v2_behavior(found: Any) -> Object | None:
-    """Converts the behavior to v2; Go matches names in any letter case."""
+    """Converts the behavior to v2."""
     values = _with_lower_case_keys(found)
     rules = {name: _v2_rules(values[name.lower()]) for name in ("scaleUp", "scaleDown") if values.get(name.lower()) is not None}
     return rules or None
@@ -340,14 +376,10 @@ def _v2_rules(found: Any) -> Object:
     return rules
 
 
-def _read_fields(found: Any, fields: Mapping[str, type]) -> Object:
+def _read_fields(found: Any, fields: Mapping[str, Callable[[Any], Any]]) -> Object:
     values = _with_lower_case_keys(found)
-    present = [(name, kind) for name, kind in fields.items() if values.get(name.lower()) is not None]
-    return {name: _expect(values[name.lower()], kind) for name, kind in present}
-
-
-def _with_lower_case_keys(found: Any) -> Object:
-    return {key.lower(): value for key, value in _expect(found, dict).items()}
+    present = [(name, read) for name, read in fields.items() if values.get(name.lower()) is not None]
+    return {name: read(values[name.lower()]) for name, read in present}
 
 
 def _conditions(found: Any) -> list[Object]:
