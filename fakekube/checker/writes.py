@@ -269,6 +269,15 @@ def drop_finalizers(trial: Trial, resource: str, obj: Object) -> None:
             raise
 
 
+def end_grace(trial: Trial, copy: Copy) -> None:
+    """Deletes the objects of a deleted copy that wait only for a kubelet: the node of a pod may have none."""
+    for resource, obj in own_objects(trial, copy):
+        metadata = obj["metadata"]
+        if metadata.get("deletionGracePeriodSeconds") and not metadata.get("finalizers"):
+            with suppress(ApiError):
+                trial.cluster.delete(resource, metadata["name"], namespace=metadata.get("namespace"), gracePeriodSeconds=0)
+
+
 def remove(trial: Trial, resource: str, obj: Object) -> None:
     """Deletes an object immediately, together with its finalizers. Raises ApiError."""
     metadata = obj["metadata"]

@@ -84,7 +84,8 @@ class ListedLate(Rule):
     def _changes_after_start(self, trial: Trial, resource: str, finished: Copy) -> _Changes:
         """Starts the client again while the lists of a resource are held up, makes a copy, and waits for the reaction to it.
 
-        Returns the writes that have changed what belongs to a copy that was finished before, by verb and path.
+        Returns the writes that have changed what belongs to a copy that was finished before, by verb and path. Raises Decided if
+        the reaction does not come.
         """
         trial.kill_client()
         mark, before = trial.trace.mark(), trial.cluster.revision
@@ -94,7 +95,8 @@ class ListedLate(Rule):
             trial.start_client()
             fresh = trial.stimulate()
             trial.wait(self.SECONDS if resource else 0.0)
-        trial.await_reaction(fresh, lambda since: trial.reaction_timeout(since) + lease_seconds(trial))
+        if not trial.await_reaction(fresh, lambda since: trial.reaction_timeout(since) + lease_seconds(trial)):
+            trial.await_all()  # another start would mend what this one has missed
         await_quiet(trial, mark, [finished.token])
         periodic = trial.baseline.periodic_fields()
         found: dict[tuple[str, str], dict[int, Call]] = {}

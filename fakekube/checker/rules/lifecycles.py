@@ -14,6 +14,7 @@ from fakekube.checker.sample import changes_of_texts, new_token, release_address
 from fakekube.checker.verdict import NotExercised, Symptom, Verdict
 from fakekube.checker.writes import (
     drop_finalizers,
+    end_grace,
     is_taken_over,
     own_object,
     own_objects,
@@ -264,6 +265,7 @@ class RecreatedObject(Rule):
     def provoke(self, trial: Trial) -> None:
         old = self.old = trial.copies[0]
         trial.delete(old)
+        end_grace(trial, old)
         if not trial.await_until(lambda: not own_objects(trial, old), trial.reaction_timeout):
             raise NotExercised("the client does not let go of a deleted object")
         names = trial.baseline.reaction.children
