@@ -59,6 +59,7 @@ PROGRAMS = {
     "desk": ("desk.yaml", [sys.executable, "desk.py"]),
     "shelves": ("shelves.yaml", [sys.executable, "shelves.py"]),
     "reloads": ("reloads.yaml", ["{go}/reloads"]),
+    "binder": ("binder.yaml", ["node", "binder.mjs"]),
 }
 
 #: Program, defect, and the rules of which one has to fail.
@@ -380,6 +381,15 @@ DEFECTS = (
     ("reloads", "cache-mutated", "R2,C1"),
     ("reloads", "puts-unguarded", "C2"),
     ("reloads", "without", "S1"),
+    ("binder", "json-only", "R2"),
+    ("binder", "overflow", "R2"),
+    ("binder", "four-times", "R2"),
+    ("binder", "assumes-for-ever", "R2"),
+    ("binder", "assumes-by-name", "C5"),
+    ("binder", "no-nodes-no-pod", "S1"),
+    ("binder", "resets-at-200", "W6"),
+    ("binder", "no-timer", "W7"),
+    ("binder", "all-notes", "C2,C3"),
 )
 
 
