@@ -195,7 +195,6 @@ def read_state(text: bytes, version: str, now: float = 0.0, resources: Iterable[
 
 
 def _adapt(value: Mapping[str, Any], version: str, resources: Iterable[Resource]) -> Mapping[str, Any]:
-
     try:
         return adapt_state(value, version, resources)
     except OtherMinorError as problem:

@@ -87,7 +87,7 @@ def _state_in_cluster(services: ClusterAccess, reference: Object) -> State | Non
 
 def _slices(services: ClusterAccess, namespace: str, service: str) -> list[Object]:
     found = services.list("discovery.k8s.io", "endpointslices", namespace)
-    return [one for one in found if (one["metadata"].get("labels") or {}).get("kubernetes.io/service-name") == service]
+    return [one for one in found if (one["metadata"].get("labels") or {}).get(LABEL_SERVICE_NAME) == service]
 
 
 def _has_ready_endpoint(endpoint_slice: Object, port: str) -> bool:

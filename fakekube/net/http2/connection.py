@@ -165,7 +165,7 @@ class MultiplexedConnection(ConnectionSocket):
             return piece
 
     def send_answer(self, stream: RequestStream, block: bytes, body: bytes | None) -> None:
-        """See `answer.AnswerSink`."""
+        """See `exchange.AnswerSink`."""
         with self._lock:
             protocol = self._protocol
             protocol.send_head(stream, block, ends=not body)
@@ -176,7 +176,7 @@ class MultiplexedConnection(ConnectionSocket):
             self._send_or_leave()
 
     def send_head(self, stream: RequestStream, block: bytes) -> None:
-        """See `answer.AnswerSink`."""
+        """See `exchange.AnswerSink`."""
         with self._lock:
             self._protocol.send_head(stream, block, ends=False)
             if stream.is_last:
@@ -184,7 +184,7 @@ class MultiplexedConnection(ConnectionSocket):
             self._send_or_leave()
 
     def send_piece(self, stream: RequestStream, data: bytes) -> None:
-        """See `answer.AnswerSink`. Raises Disconnected if the stream has ended."""
+        """See `exchange.AnswerSink`. Raises Disconnected if the stream has ended."""
         view = memoryview(data)
         with self._lock:
             while view:
@@ -197,13 +197,13 @@ class MultiplexedConnection(ConnectionSocket):
                     self._wait()
 
     def send_end(self, stream: RequestStream) -> None:
-        """See `answer.AnswerSink`."""
+        """See `exchange.AnswerSink`."""
         with self._lock:
             self._protocol.send_data(stream, b"", ends=True)
             self._send_or_leave()
 
     def go_away_after(self, stream: RequestStream) -> None:
-        """See `answer.AnswerSink`."""
+        """See `exchange.AnswerSink`."""
         stream.is_last = True
 
     def _wait(self) -> None:
