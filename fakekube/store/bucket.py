@@ -148,7 +148,7 @@ class Frozen(Generic[V]):
 class Bucket(Generic[V]):
     """A collection of keys with a history; a `streams.Source`. Thread-safe; made by `Store.bucket`."""
 
-    __slots__ = ("_contents", "_frozen", "_indexes", "_timeline", "_wakes", "name")
+    __slots__ = ("__weakref__", "_contents", "_frozen", "_has_ended", "_indexes", "_timeline", "_wakes", "name")
 
     def __init__(self, name: str, timeline: Timeline, contents: Contents[V]) -> None:
         self.name = name
@@ -158,6 +158,8 @@ class Bucket(Generic[V]):
         """What snapshots hold, if nothing was changed since."""
         self._indexes: Indexes[V] = Indexes()
         self._wakes: tuple[Callable[[], None], ...] = ()
+        self._has_ended = False
+        """Whether what the bucket is for, the resource of a definition, has ended."""
 
     # --- Reads --------------------------------------------------------------------------------------------------------
 
@@ -285,9 +287,13 @@ class Bucket(Generic[V]):
         self.wake(event)
         return result
 
-    def forget(self) -> None:
-        """Empties the window of cached cursors: new ones can start no earlier than now."""
+    def forget(self, *, has_ended: bool = False) -> None:
+        """Empties the window of cached cursors: new ones can start no earlier than now.
+
+        The store drops a bucket that has ended, once it is empty and its past is compacted; `forget` also begins it again.
+        """
         with self._timeline.lock:
+            self._has_ended = has_ended
             self._own_contents().history.forget(self._timeline.revision)
 
     # --- Watches ------------------------------------------------------------------------------------------------------
@@ -368,11 +374,12 @@ class Bucket(Generic[V]):
             self._frozen = weakref.ref(frozen)
         return frozen
 
-    def trim(self, revision: int) -> None:
-        """Drops what only reads before `revision` need."""
+    def trim(self, revision: int) -> bool:
+        """Drops what only reads before `revision` need. Reports whether the bucket has ended and nothing is left of it."""
         if self._contents.history.has_before(revision):
             contents = self._own_contents()
             contents.versions.forget(contents.history.compact(revision), revision)
+        return self._has_ended and not (self._wakes or self._contents.versions.heads or self._contents.history.all())
 
     def replace(self, saved: Contents[V] | Frozen[V] | None, revision: int, since: int | None = None) -> None:
         """Replaces the contents by those of a snapshot: every cursor raises Compacted.

@@ -269,6 +269,12 @@ class Store(Generic[V]):
         return twin
 
     def trim(self, revision: int) -> None:
-        """For the timeline, which holds the lock: drops what only reads before `revision` need."""
-        for bucket in self._buckets.values():
-            bucket.trim(revision)
+        """For the timeline, which holds the lock: drops what only reads before `revision` need, and buckets that have ended."""
+        for name in [name for name, bucket in self._buckets.items() if bucket.trim(revision)]:
+            self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        """Drops a bucket, unless somebody holds it and may write to it."""
+        held = weakref.ref(self._buckets.pop(name))()
+        if held is not None:
+            self._buckets[name] = held

@@ -143,7 +143,7 @@ class CustomResourceDefinitionController(ControlLoop):
         if old or resources:
             self._registry.replace([(r.group, r.version, r.plural) for r in old], resources)
         if bool(resources) != bool(old):  # the watch cache begins and ends with the resource: a new one has no history
-            self._store.bucket((resources or old)[0].bucket).forget()
+            self._store.bucket((resources or old)[0].bucket).forget(has_ended=not resources)
         if obj:
             self._served[name] = (obj, resources)
         else:

@@ -118,3 +118,37 @@ def test_cursor_of_a_new_bucket_cannot_start_before_a_restore() -> None:
         with pytest.raises(Compacted):
             each.bucket("new").cursor(1)
         assert each.bucket("new").cursor(store.revision).take() == []
+
+
+def test_a_bucket_that_has_ended_is_dropped_when_it_is_empty_and_its_past_is_compacted() -> None:
+    store: Store[int] = Store()
+    put(store.bucket("things"), "x")
+    store.bucket("things").forget(has_ended=True)
+    store.compact()
+    assert keys(store) == ["x"]
+
+    store.bucket("things").commit("x", None, None)
+    store.bucket("things").forget(has_ended=True)
+    store.compact()
+    assert [bucket.name for bucket in store.buckets()] == ["things"]  # the event at the compacted revision can be read
+    store.advance()
+    store.compact()
+    assert store.buckets() == []
+
+
+def test_a_bucket_that_is_held_or_begins_again_is_not_dropped() -> None:
+    """Otherwise a write to it would be lost."""
+    store: Store[int] = Store()
+    held = store.bucket("things")
+    held.forget(has_ended=True)
+    put(store.bucket("others"), "x")
+    store.compact()
+    put(held, "x")
+    assert keys(store) == ["x"]
+
+    held.commit("x", None, None)
+    held.forget()
+    del held
+    put(store.bucket("others"), "y")
+    store.compact()
+    assert [bucket.name for bucket in store.buckets()] == ["others", "things"]
