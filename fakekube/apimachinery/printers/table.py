@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery import data
 from fakekube.apimachinery.codecs import json
-from fakekube.apimachinery.codecs.document import Chunks, Document, Items, enclose, encodings_of
+from fakekube.apimachinery.codecs.document import Chunks, Document, Items, Parts, enclose, encodings_of, read_part
 from fakekube.apimachinery.codecs.formats import Kind
 from fakekube.apimachinery.data import META_V1, field_text
 from fakekube.apimachinery.printers import cluster, core, workloads
@@ -245,7 +245,7 @@ class Rows:
             documents: the objects of the rows.
             carried: the JSON of the `object` of each row.
         """
-        templates = encodings_of(documents, *template_maker(convertor))
+        templates = encodings_of(documents, *template_maker(convertor), partial(_template_of_parts, convertor))
         rows = list(zip(templates, carried, strict=True))
         if convertor.order is not None:
             keys = [convertor.order(document.object) for document in documents]
@@ -323,7 +323,13 @@ def _template(convertor: TableConvertor, obj: StoredObject) -> Template:
     if conditions:
         made["conditions"] = conditions
     pieces = _MARKS(json.dumps(made)[:-1] + b',"object":')
-    return tuple(moments[int(piece)] if at % 2 else piece for at, piece in enumerate(pieces))
+    pieces[1::2] = [moments[int(number)] for number in pieces[1::2]]
+    return tuple(pieces)
+
+
+def _template_of_parts(convertor: TableConvertor, parts: Parts) -> Template:
+    """Makes the row of a packed object of a built-in kind, of which no cell shows managedFields."""
+    return _template(convertor, {"metadata": parts.metadata, **read_part(parts.rest)})
 
 
 # --- PartialObjectMetadata and lists of it ---------------------------------------------------------------------------

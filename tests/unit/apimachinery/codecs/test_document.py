@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from fakekube.apimachinery.codecs import document as document_module
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.document import CompressedText, Document, compress, encode_all, keep_recent, pack_recent
+from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.json_writer import RawObject
 
 
@@ -221,7 +222,8 @@ def test_metadata_with_addresses_is_cut_out_of_the_text() -> None:
     assert _packed(obj).cut_metadata() == json.dumps(obj["metadata"])
 
 
-def test_objects_of_one_workload_share_the_parts_that_readers_see() -> None:
+def test_objects_of_one_workload_share_the_parts_that_readers_see(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document_module, "_parts", BoundedCache(10))  # without what other tests have read
     entry = {"manager": "m", "fieldsV1": {"f:spec": {}}}
     first, one, other = (_packed({"metadata": {"name": name, "managedFields": [entry]}, "spec": {"a": 1}}) for name in "abc")
     assert first.tree["spec"] is not first.tree["spec"]  # kept from the second time on: most statuses are read once
