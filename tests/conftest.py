@@ -6,6 +6,7 @@ import gc
 import os
 import resource
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -63,6 +64,7 @@ def _raise_open_files() -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     _raise_open_files()
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, also by the processes to which tests send it
     if config.getoption("--hypothesis-profile", None) is None:
         _leave_out_constants()
     gc.set_threshold(50_000, 20, 100)  # what is collected stays: to look at it time and again takes a quarter of the time
