@@ -49,7 +49,8 @@ class DeniedForOne(Rule):
         refusal = answer_with(StatusError(403, "Forbidden", _DENIAL))
 
         def deny(exchange: Exchange) -> tuple[int, Any] | None:
-            return refusal if mentions(exchange, token) else None
+            others = [copy.token for copy in trial.copies if copy.token != token]  # what is written for them may name this one
+            return refusal if mentions(exchange, token) and not any(mentions(exchange, one) for one in others) else None
 
         with ExitStack() as denials:
             faults = [
