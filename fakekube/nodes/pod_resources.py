@@ -47,15 +47,17 @@ def cgroup_resources(spec: StoredObject) -> Resources:
 
 
 def resources_in_status(spec: StoredObject, phase: str) -> dict[str, Any]:
-    """Returns the fields `resources` and `allocatedResources` of the status of a pod.
+    """Returns the fields `resources` and `allocatedResources` of the status of a pod that has resources as a whole.
+
+    Kubelets write the sums of the containers into the status of other pods; here these keep the status that kwok gives them.
 
     Args:
         spec: the spec of the pod, with the resources that are allocated.
         phase: its phase. While it runs, the resources are those of its cgroup, otherwise the sums of its containers.
     """
-    whole = spec.get("resources") or {}
-    if not whole and not any(one.get("resources") for one in _containers_of(spec)):
-        return {"resources": {}}
+    whole = spec.get("resources")
+    if not whole:
+        return {}
     requests = {name: str(amount) for name, amount in pod_requests({"spec": spec}).items()}
     if phase == "Running":
         of_cgroup = cgroup_resources(spec)
