@@ -87,12 +87,14 @@ class Aggregator:
 
     def service_of(self, path: str) -> str | None:
         """Returns the name of the APIService whose server serves a path; None if this server serves it."""
-        remotes, parts = self._controller.remotes, path.split("/", 4)
+        parts = path.split("/", 4)
+        if parts[0]:  # the path of `GET *` has no slash
+            return None
         if len(parts) > 3 and parts[1] == "apis":
             name = f"{parts[3]}.{parts[2]}"
         else:
             name = "v1." if parts[1] == "api" else ""
-        return name if name in remotes and not parts[0] else None
+        return name if name in self._controller.remotes else None
 
     def respond(self, name: str, request: Request, origin: Origin) -> Response | None:
         """Forwards a request to the server of an APIService. Returns None if the APIService has no Service, or was deleted."""

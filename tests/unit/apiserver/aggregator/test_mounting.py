@@ -52,6 +52,13 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
+@pytest.mark.parametrize("path", ["*", "pods", "apis/metrics.example.com/v1beta1"])
+def test_a_path_without_a_slash_is_not_found(cluster: Cluster, path: str) -> None:
+    cluster.aggregate(GROUP_VERSION, Metrics())
+    response = cluster.request("GET", path)
+    assert (response.status, response.body) == (404, b"404 page not found\n")
+
+
 def test_requests_are_served_by_the_application(cluster: Cluster) -> None:
     metrics = Metrics()
     api = cluster.aggregate(GROUP_VERSION, metrics)
