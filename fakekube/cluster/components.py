@@ -8,6 +8,7 @@ Invariant: nothing here starts a thread or a socket; controllers run after `mana
 
 from __future__ import annotations
 
+import itertools
 import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
@@ -289,6 +290,7 @@ class Components:
             _authority,
             DELETION_GRACE.get(self._profile, 0.0),
             self._node_state,
+            itertools.count(backend.store.revision),
         )
         return Manager(client_for, backend.clock, backend.store, self._controllers, context, idle=idle)
 

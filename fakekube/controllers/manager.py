@@ -320,7 +320,9 @@ class Manager:
     def _prepare_controller(self, controller: Reconciler) -> None:
         controller.client = self._client_for(controller.program, controller.client_name or controller.name)
         controller.clock = self._clock
-        controller.recorder = Recorder(controller.client, self._clock, controller.component or controller.name)
+        controller.recorder = Recorder(
+            controller.client, self._clock, controller.component or controller.name, self._context.event_numbers
+        )
         controller.context = self._context
         controller.enqueue = lambda key: self._enqueue_key(controller, key)
         controller.requeue_after = lambda key, seconds: self._requeue_after((controller, key), seconds, periodic=False)

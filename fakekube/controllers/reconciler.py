@@ -8,7 +8,8 @@ Specified by: controller-runtime's reconcile.Reconciler for the shape; pkg/contr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -57,6 +58,9 @@ class Context:
     owners that never existed are kept, because such suites invent owner references."""
     shared: object = None
     """What the controllers of the nodes share (`nodes.node_state.NodeState`); no other controller looks into it."""
+    event_numbers: Iterator[int] = field(default_factory=itertools.count)
+    """The numbers in the names of events, which tell apart those of one microsecond. They begin at a revision of the cluster,
+    so that they are those of no event that a fork has from before."""
     scheduled: set[str] = field(default_factory=set)
     """The uids of pods that the scheduler has bound and their kubelet has not seen: they fit their nodes."""
 

@@ -14,9 +14,8 @@ Specified by: k8s.io/client-go/tools/record (event.go, events_cache.go).
 
 from __future__ import annotations
 
-import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, TypeVar
@@ -41,7 +40,6 @@ COMBINED: Final = "(combined from similar events): "
 
 T = TypeVar("T")
 
-_number = itertools.count()
 _SUBJECT: Final = ("kind", "namespace", "name", "uid", "apiVersion")
 _REFERENCE: Final = (*_SUBJECT, "resourceVersion", "fieldPath")
 
@@ -107,12 +105,14 @@ class Recorder:
         client: the client of the component.
         clock: the clock of the cluster.
         component: the source of the events, e.g. "replicaset-controller".
+        numbers: see `Context.event_numbers`.
     """
 
-    def __init__(self, client: Client, clock: Clock, component: str) -> None:
+    def __init__(self, client: Client, clock: Clock, component: str, numbers: Iterator[int]) -> None:
         self._client = client
         self._clock = clock
         self._component = component
+        self._numbers = numbers
         self._subjects: OrderedDict[tuple[str, ...], _Subject] = OrderedDict()
 
     def event(self, obj: StoredObject, event_type: str, reason: str, message: str, *, host: str = "") -> None:
@@ -143,7 +143,7 @@ class Recorder:
                     "kind": "Event",
                     "apiVersion": "v1",
                     "metadata": {
-                        "name": generate_event_name(involved["name"], now),
+                        "name": generate_event_name(involved["name"], now, self._numbers),
                         "namespace": involved.get("namespace") or "default",
                     },
                     "involvedObject": involved,
@@ -204,9 +204,9 @@ class Recorder:
             return
 
 
-def generate_event_name(subject: str, now: datetime) -> str:
-    """Returns the name of an event (GenerateEventName): the time in nanoseconds, with a counter below the microseconds."""
-    nanoseconds = int(now.timestamp() * 1_000_000) * 1000 + next(_number) % 1000
+def generate_event_name(subject: str, now: datetime, numbers: Iterator[int]) -> str:
+    """Returns the name of an event (GenerateEventName): the time in nanoseconds, with a number below the microseconds."""
+    nanoseconds = int(now.timestamp() * 1_000_000) * 1000 + next(numbers) % 1000
     return f"{subject[: MAX_NAME - 17]}.{nanoseconds:x}"
 
 

@@ -21,7 +21,7 @@ Specified by: pkg/scheduler/{scheduler,schedule_one,eventhandlers}.go, pkg/sched
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
@@ -96,10 +96,11 @@ class SeriesRecorder:
         clock: the clock of the cluster.
         controller: the reporting controller, e.g. "default-scheduler".
         instance: the reporting instance.
+        numbers: see `Context.event_numbers`.
     """
 
-    def __init__(self, client: Client, clock: Clock, controller: str, instance: str) -> None:
-        self._client, self._clock = client, clock
+    def __init__(self, client: Client, clock: Clock, controller: str, instance: str, numbers: Iterator[int]) -> None:
+        self._client, self._clock, self._numbers = client, clock, numbers
         self._controller, self._instance = controller, instance
         self._series: OrderedDict[tuple[str, ...], dict[tuple[str, ...], _Series]] = OrderedDict()
         """The series of each object."""
@@ -118,7 +119,7 @@ class SeriesRecorder:
         if known is not None and now - known.last <= SERIES_ENDS:
             self._increment_series(known, now)
             return
-        name = generate_event_name(about["name"], self._clock.now())
+        name = generate_event_name(about["name"], self._clock.now(), self._numbers)
         namespace = about.get("namespace") or "default"
         event = {
             "kind": "Event",
@@ -254,7 +255,9 @@ class Scheduler(Reconciler):
     def on_start(self) -> None:
         self._snapshot = Snapshot()
         self._queue = SchedulingQueue()
-        self._events = SeriesRecorder(self.client, self.clock, DEFAULT_SCHEDULER_NAME, f"{DEFAULT_SCHEDULER_NAME}-fakekube")
+        self._events = SeriesRecorder(
+            self.client, self.clock, DEFAULT_SCHEDULER_NAME, f"{DEFAULT_SCHEDULER_NAME}-fakekube", self.context.event_numbers
+        )
         self._binder = VolumeBinder(self.client, self.cache)
         emulation = self.context.emulation
         self._minor = emulation.minor

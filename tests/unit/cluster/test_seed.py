@@ -67,7 +67,10 @@ def test_controllers_come_to_rest_before_each_request_while_the_clock_is_held() 
                 cluster.create(service(name))
             cluster.settle()
             pods = cluster.list("pods")
-            found.append([(one["metadata"]["resourceVersion"], one["spec"]["nodeName"], one["status"]["podIP"]) for one in pods])
+            events = [(one["metadata"]["resourceVersion"], one["metadata"]["name"]) for one in cluster.list("events")]
+            found.append(
+                ([(one["metadata"]["resourceVersion"], one["spec"]["nodeName"], one["status"]["podIP"]) for one in pods], events)
+            )
     assert found[0] == found[1]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,7 +22,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def recorder(cluster: Cluster) -> Recorder:
-    return Recorder(cluster._client, cluster.clock, "tester")
+    return Recorder(cluster._client, cluster.clock, "tester", itertools.count())
 
 
 @pytest.fixture
