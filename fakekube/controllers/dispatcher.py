@@ -1,8 +1,8 @@
 """Starts the controllers that a change concerns, and turns changes into keys in the work queue.
 
-A controller starts when a resource changes that its descriptor lists in `starts_on`: its module is imported, and its watches open
-at the revision at which all controllers were last idle, so that it receives every change since. All controllers of a cluster
-share one cache of informers.
+A controller starts when a resource changes that its descriptor lists in `starts_on`, and in a fork also when one changes that the
+controller watched in the origin: its module is imported, and its watches open at the revision at which all controllers were last
+idle, so that it receives every change since. All controllers of a cluster share one cache of informers.
 
 Invariants: no controller misses a change of a resource that it watches. All informers are up to date before any controller
 receives an event: a controller that handles an event of one resource reads others in its cache, which must not be older.
@@ -24,7 +24,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from fakekube.apis.rest.resource import Registry
 from fakekube.controllers.client import UnknownResource
@@ -123,6 +123,17 @@ class WorkQueue(Generic[T]):
         self._failures.pop(item, None)
 
 
+class Watch(NamedTuple):
+    """A resource that a controller watches."""
+
+    controller: str
+    """The name of the controller."""
+    resource: str
+    """The resource, named as in `Reconciler.watches`."""
+    bucket: str
+    """The bucket of the store that has its objects."""
+
+
 class Dispatcher:
     """The started controllers of one cluster, and their informers.
 
@@ -133,6 +144,7 @@ class Dispatcher:
         registry: the resources that the cluster serves.
         descriptors: the controllers that are switched on.
         settled_at: the revision at which the controllers had nothing to do; None if that is not known.
+        watches: those of the controllers of the cluster that this one is a fork of.
         prepare: sets the attributes of a new controller, but for `cache` and `also_watch`.
         enqueue: adds a key of a controller to the work queue.
     """
@@ -144,13 +156,18 @@ class Dispatcher:
         descriptors: Sequence[ControllerDescriptor],
         settled_at: int | None,
         *,
+        watches: Sequence[Watch],
         prepare: Callable[[Reconciler], None],
         enqueue: Callable[[Reconciler, Key], None],
     ) -> None:
         self._store = store
         self._registry = registry
         self._descriptors = _by_resource(tuple(descriptors))
+        self._by_name = _by_name(tuple(descriptors))
         self._settled_at = settled_at
+        self._watches = watches
+        self._resumed: dict[str, list[ControllerDescriptor]] = {}
+        """Bucket → the controllers that watched it in the origin of this fork. Any change of it starts them."""
         self._prepare = prepare
         self._enqueue = enqueue
         self._served = registry.state
@@ -163,6 +180,8 @@ class Dispatcher:
         """Bucket → the informers that follow it."""
         self._stale: set[str] = set()
         """The buckets that have changed since their informers read them."""
+        for watch in watches:
+            self._resumed.setdefault(watch.bucket, []).extend(self._by_name.get(watch.controller, ()))
         if settled_at is None:
             self._start_for_existing_objects()
 
@@ -175,6 +194,19 @@ class Dispatcher:
     def starting(self) -> list[str]:
         """The names of the controllers that are about to start."""
         return [descriptor.name for descriptor in self._to_start]
+
+    def watches(self) -> Sequence[Watch]:
+        """Returns the watches of all controllers, those included that have not been started since the fork."""
+        started = {controller.name for controller in self._started.values()}
+        return (
+            *(one for one in self._watches if one.controller not in started),
+            *(
+                Watch(controller.name, informer.name, bucket)
+                for bucket, informers in self._informers.items()
+                for informer in informers
+                for controller in self._listeners.get(informer.name, ())
+            ),
+        )
 
     # --- Changes of the store -----------------------------------------------------------------------------------------
 
@@ -200,15 +232,13 @@ class Dispatcher:
         followed = bucket in self._informers
         if followed:
             self._stale.add(bucket)
-        urgent = False
+        starting = len(self._to_start)
         for descriptor in self._descriptors_for(bucket):
-            if (
-                descriptor not in self._started
-                and descriptor not in self._to_start
-                and (descriptor.starts_for(obj) if obj is not None else not is_empty)
-            ):
-                self._to_start.append(descriptor)
-                urgent = True
+            if descriptor not in self._started and (descriptor.starts_for(obj) if obj is not None else not is_empty):
+                self._start_soon(descriptor)
+        for descriptor in self._resumed.get(bucket, ()):
+            self._start_soon(descriptor)
+        urgent = len(self._to_start) > starting
         if self._started and self._served is not self._registry.state:  # controllers may have to watch new resources
             return True
         if urgent or not followed:
@@ -237,7 +267,7 @@ class Dispatcher:
 
     def start(self, name: str) -> list[Reconciler]:
         """Starts the controller of that name, if it is switched on, and returns it."""
-        for descriptor in {one for group in self._descriptors.values() for one in group if one.name == name}:
+        for descriptor in self._by_name.get(name, ()):
             self._start_controller(descriptor)
         return [one for one in self._started.values() if one.name == name]
 
@@ -297,6 +327,10 @@ class Dispatcher:
     def _descriptors_for(self, bucket: str) -> tuple[ControllerDescriptor, ...]:
         return (*self._descriptors.get(bucket, ()), *self._descriptors.get(ANY_RESOURCE, ()))
 
+    def _start_soon(self, descriptor: ControllerDescriptor) -> None:
+        if descriptor not in self._started and descriptor not in self._to_start:
+            self._to_start.append(descriptor)
+
     def _start_for_existing_objects(self) -> None:
         """Marks the controllers for starting that an object in the store concerns."""
         for name, descriptors in self._descriptors.items():
@@ -316,7 +350,9 @@ class Dispatcher:
         """Starts the controllers that these changes concern: their writer may not have called `on_store_event` yet."""
         for descriptor in self._descriptors_for(bucket):
             if descriptor not in self._started and any(descriptor.starts_for(change.obj) for change in changes):
-                self._to_start.append(descriptor)
+                self._start_soon(descriptor)
+        for descriptor in self._resumed.get(bucket, ()) if changes else ():
+            self._start_soon(descriptor)
         self._start_pending()
 
     def _start_pending(self) -> None:
@@ -338,7 +374,8 @@ class Dispatcher:
         controller.also_watch = lambda name: self._also_watch(controller, name)
         self._started[descriptor] = controller
         controller.on_start()
-        for name in controller.watches:
+        resumed = (one.resource for one in self._watches if one.controller == controller.name)
+        for name in dict.fromkeys((*controller.watches, *resumed)):
             self._also_watch(controller, name)
 
     def _also_watch(self, controller: Reconciler, name: str) -> None:
@@ -357,15 +394,14 @@ class Dispatcher:
             listeners.remove(controller)
             raise
         if is_open:  # for another controller, which has had the changes
-            self._enqueue_keys(
-                controller,
-                name,
-                [
-                    Change(ADDED, obj, None)
-                    for obj in informer.objects()
-                    if self._settled_at is None or int(obj["metadata"]["resourceVersion"]) > self._settled_at
-                ],
-            )
+            changes = [
+                Change(ADDED, obj, None)
+                for obj in informer.objects()
+                if self._settled_at is None or int(obj["metadata"]["resourceVersion"]) > self._settled_at
+            ]
+            if self._settled_at is not None:
+                changes += informer.deletions_since(self._settled_at)
+            self._enqueue_keys(controller, name, changes)
 
     def _on_informer_open(self, informer: Informer) -> None:
         """Opens a new informer, and sends its first changes to the controllers that watch the resource."""
@@ -380,4 +416,13 @@ def _by_resource(descriptors: tuple[ControllerDescriptor, ...]) -> dict[str, lis
     for descriptor in descriptors:
         for name in descriptor.starts_on:
             found.setdefault(name, []).append(descriptor)
+    return found
+
+
+@cache
+def _by_name(descriptors: tuple[ControllerDescriptor, ...]) -> dict[str, list[ControllerDescriptor]]:
+    """Returns the controllers of each name."""
+    found: dict[str, list[ControllerDescriptor]] = {}
+    for descriptor in descriptors:
+        found.setdefault(descriptor.name, []).append(descriptor)
     return found

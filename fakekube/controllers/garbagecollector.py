@@ -118,6 +118,11 @@ class Graph:
                 yield Action.DELETE, dependent.uid
             yield Action.DELETE, uid
 
+    def add(self, resource: str, obj: StoredObject) -> None:
+        """Adds an object for which there is nothing to do."""
+        for _ in self._update_node(resource, obj):
+            pass
+
     # --- Changes ------------------------------------------------------------------------------------------------------
 
     def _update_node(self, resource: str, obj: StoredObject) -> Iterator[tuple[str, str]]:
@@ -228,14 +233,22 @@ class GarbageCollector(Reconciler):
         """The uids of owners that were deleted while they had dependents. It is filled only with a deletion grace."""
 
     def on_start(self) -> None:
+        settled_at = self.context.settled_at
+        if settled_at is not None:  # the changes until then are not sent
+            for name in self._monitored_resources():
+                for obj in self.cache.list(name):
+                    if int(obj["metadata"]["resourceVersion"]) <= settled_at:
+                        self._graph.add(name, obj)
         self.on_resources_changed()
+
+    def _monitored_resources(self) -> list[str]:
+        resources = (one for one in self.context.registry if {"delete", "list", "watch"} <= one.verbs)
+        return [one.group_resource for one in resources if one.group_resource not in IGNORED]
 
     def on_resources_changed(self) -> None:
         self._kinds = {(resource.api_version, resource.kind): resource for resource in self.context.registry}
-        for resource in self.context.registry:
-            name = resource.group_resource
-            if {"delete", "list", "watch"} <= resource.verbs and name not in IGNORED:
-                self.also_watch(name)
+        for name in self._monitored_resources():
+            self.also_watch(name)
         for uid in self._unserved:
             self.enqueue(Key(Action.DELETE, uid))
         self._unserved.clear()

@@ -139,6 +139,18 @@ class Informer:
                 return self.catch_up()
         return self._list_again()
 
+    def deletions_since(self, revision: int) -> list[Change]:
+        """Returns the deletions since a revision; none if they are compacted."""
+        try:
+            events = self._bucket.cursor(revision).take()
+        except StoreError:
+            return []
+        return [
+            Change(DELETED, self._decode_record(event.previous), None)
+            for event in events
+            if event.record is None and event.previous is not None
+        ]
+
     def catch_up(self) -> list[Change]:
         """Returns the changes since the last call."""
         if self._cursor is not None:

@@ -30,7 +30,7 @@ from fakekube.base.clock import CONTROLLERS, Clock, Timer
 from fakekube.base.threads import WORKERS
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.controller_descriptors import ControllerDescriptor
-from fakekube.controllers.dispatcher import Dispatcher, WorkQueue
+from fakekube.controllers.dispatcher import Dispatcher, Watch, WorkQueue
 from fakekube.controllers.reconciler import Context, Key, Reconciler
 from fakekube.controllers.recorder import Recorder
 from fakekube.store import Event, Store
@@ -69,6 +69,8 @@ class Idle(NamedTuple):
     """The revision at which they had nothing to do."""
     delayed: tuple[tuple[float, str, Key, bool], ...] = ()
     """What is due later: the time of the clock, the name of the controller, its key, and whether it is periodic."""
+    watches: Sequence[Watch] = ()
+    """Those of the controllers."""
 
 
 class Manager:
@@ -107,6 +109,7 @@ class Manager:
             context.registry,
             descriptors,
             None if idle is None else idle.revision,
+            watches=() if idle is None else idle.watches,
             prepare=partial(Manager._prepare_controller, me),
             enqueue=partial(Manager._enqueue_key, me),
         )
@@ -255,7 +258,7 @@ class Manager:
             now = self._clock.monotonic()
             if busy or unsettled or len(delayed) > MAX_DELAYED or any(due <= now for due, _, _, _ in delayed):
                 return None
-            return Idle(revision, delayed)
+            return Idle(revision, delayed, self._dispatcher.watches())
         finally:
             self._lock.release()
 

@@ -120,6 +120,9 @@ class ClaimProtection(Reconciler):
 
     def on_start(self) -> None:
         self._tells_unused = self.context.emulation.enabled("PersistentVolumeClaimUnusedSinceTime")
+        for claim in self.cache.list("persistentvolumeclaims"):
+            if is_deletion_candidate(claim, PVC_PROTECTION_FINALIZER):
+                self._in_use.add(_object_key(claim))
 
     @staticmethod
     def concerns(resource: str, obj: StoredObject, old: StoredObject | None) -> bool:

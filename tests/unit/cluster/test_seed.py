@@ -74,6 +74,20 @@ def test_controllers_come_to_rest_before_each_request_while_the_clock_is_held() 
     assert found[0] == found[1]
 
 
+def test_events_of_a_fork_have_names_of_their_own() -> None:
+    with Cluster() as cluster:
+        cluster.clock.hold()
+        cluster.create(deployment("a", 2))
+        cluster.settle()
+        known = {one["metadata"]["name"] for one in cluster.list("events")}
+        with cluster.fork() as fork:
+            for one in fork.list("pods"):
+                fork.delete("pods", one["metadata"]["name"])
+            fork.settle()
+            reasons = [one["reason"] for one in fork.list("events") if one["metadata"]["name"] not in known]
+    assert reasons.count("SuccessfulCreate") == reasons.count("Scheduled") == 2
+
+
 def test_runs_of_two_processes_are_equal() -> None:
     code = "import sys; from tests.unit.cluster.test_seed import run; sys.stdout.buffer.write(run(3)[0])"
     root = Path(__file__).parents[3]
