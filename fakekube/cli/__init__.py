@@ -13,7 +13,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -24,7 +23,7 @@ from fakekube.apimachinery.data import DEFAULT
 from fakekube.base.golang.net import is_loopback, reachability_warning
 from fakekube.cli.arguments import Options, UsageError, help_text, parse
 from fakekube.cli.memory import PERIOD, Housekeeping, collect_seldom, use_one_arena
-from fakekube.cli.process import discard_output, end_process, handle_signals, raise_file_limit, stop_serving
+from fakekube.cli.process import discard_output, end_process, handle_signals, raise_file_limit, setup_signal_handler
 from fakekube.cli.show import open_in_browser, show
 
 if TYPE_CHECKING:
@@ -274,8 +273,7 @@ def _kubeconfig_of(options: Options, cluster: Cluster, user: str) -> Path:
 
 def _serve(options: Options) -> NoReturn:
     """Serves until a signal arrives, and ends the process."""
-    ended = threading.Event()
-    handle_signals(lambda _number: stop_serving(ended))
+    stop = setup_signal_handler(limited=True)
     raise_file_limit()
     use_one_arena()
     with _cluster(options) as cluster:
@@ -305,7 +303,7 @@ def _serve(options: Options) -> NoReturn:
             if options.ready_message:
                 print(options.ready_message, flush=True)
             housekeeping = Housekeeping(cluster.pack_past)
-            while not ended.wait(PERIOD):
+            while not stop.wait(PERIOD):
                 housekeeping.return_memory_if_idle()
     end_process()
 

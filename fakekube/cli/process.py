@@ -5,18 +5,60 @@ Invariant: a process ends a few seconds after the signal, whatever its cluster s
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable
 from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Final, NoReturn
 
 #: Those that end `serve`, `server`, `record` and a scenario, and that `run` passes on to its command.
 _SIGNALS: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 #: The maximum time, in real seconds, between a signal and the end of `serve`.
 _STOP_SECONDS: Final = 10.0
+
+
+class StopChannel:
+    """Is closed by a signal, for which the main thread waits.
+
+    A handler runs at any point of the main thread. If that is within a method of `threading.Event`, `Event.set` waits for the
+    lock of the event for ever; `SimpleQueue.put` may be called within any method of its queue.
+    """
+
+    def __init__(self) -> None:
+        self._closings: SimpleQueue[None] = SimpleQueue()
+        self.closed = False
+
+    def close(self) -> None:
+        """Lets `wait` return, now and later."""
+        self.closed = True
+        self._closings.put(None)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until the channel is closed, at most `timeout` real seconds (None: without end). Returns whether it is closed."""
+        if not self.closed:
+            with suppress(Empty):
+                self._closings.get(timeout=timeout)
+        return self.closed
+
+
+def setup_signal_handler(*, limited: bool = False) -> StopChannel:
+    """Returns a channel that each signal of `_SIGNALS` closes (SetupSignalHandler of k8s.io/apiserver/pkg/server).
+
+    Args:
+        limited: whether the process ends `_STOP_SECONDS` after the first signal with the code 1, if it has not ended by then.
+    """
+    stop = StopChannel()
+
+    def handle(_number: int) -> None:
+        if limited and not stop.closed:  # a thread of Python could not be started at any point
+            faulthandler.dump_traceback_later(_STOP_SECONDS, exit=True, file=os.open(os.devnull, os.O_WRONLY))
+        stop.close()
+
+    handle_signals(handle)
+    return stop
 
 
 def handle_signals(handle: Callable[[int], object]) -> None:
@@ -29,20 +71,10 @@ def handle_signals(handle: Callable[[int], object]) -> None:
             signal.signal(number, lambda received, _frame: handle(received))
 
 
-def stop_serving(ended: threading.Event) -> None:
-    """Sets the event. The process ends after `_STOP_SECONDS`, even if something prevents the cluster from stopping."""
-    if not ended.is_set():
-        ended.set()
-        timer = threading.Timer(_STOP_SECONDS, os._exit, (1,))
-        timer.daemon = True
-        timer.start()
-
-
 def end_process() -> NoReturn:
     """Ends the process of a stopped cluster, which has closed its files.
 
-    Python would free all objects one by one before, which takes seconds with many, and the timer of `stop_serving` does not
-    run then.
+    Python would free all objects one by one before, which takes seconds with many.
     """
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # nobody reads it any more, or it is closed

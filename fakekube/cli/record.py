@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 
 from fakekube.base.private_files import open_private
 from fakekube.cli.arguments import UsageError
-from fakekube.cli.process import handle_signals
+from fakekube.cli.process import setup_signal_handler
 from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.client.remote import KubeconfigError, RemoteClient
 from fakekube.powers.recording import RemoteRecorder
@@ -28,14 +27,13 @@ def kubeconfig_to_read(options: Options) -> Path:
 
 def record(options: Options) -> int:
     """Records the cluster of the kubeconfig; returns the exit code. Raises UsageError."""
-    ended = threading.Event()
-    handle_signals(lambda _number: ended.set())
+    stop = setup_signal_handler()
     try:
         client = RemoteClient.of_kubeconfig(kubeconfig_to_read(options), options.context)
         with _output(options) as file:
             recorder = RemoteRecorder(client, file, kinds=options.kinds, namespace=options.namespace, redact=not options.secrets)
             print("recording; Ctrl-C ends it", file=sys.stderr, flush=True)
-            ended.wait(options.duration)
+            stop.wait(options.duration)
             recorder.stop()
     except (KubeconfigError, ApiError, UnknownResource) as problem:
         raise UsageError(str(problem)) from None

@@ -11,12 +11,11 @@ from __future__ import annotations
 import json
 import select
 import sys
-import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.cli.arguments import Options, UsageError
-from fakekube.cli.process import handle_signals
+from fakekube.cli.process import setup_signal_handler
 
 if TYPE_CHECKING:
     from fakekube.cluster.scenarios.game import Game
@@ -63,8 +62,7 @@ def _play(name: str, options: Options) -> int:
     from fakekube.cluster.scenarios.game import play
     from fakekube.cluster.scenarios.scenario import find_scenario
 
-    ended = threading.Event()
-    handle_signals(lambda _number: ended.set())
+    stop = setup_signal_handler()
     scenario = find_scenario(name)
     with play(scenario, port=options.port) as game:
         if options.kubeconfig is not None:
@@ -73,12 +71,12 @@ def _play(name: str, options: Options) -> int:
         game.cluster.clock.release()
         shown: set[int] = set()
         hints: Iterator[str] = iter(()) if options.hints else _hints(game)
-        while not game.judge() and not ended.wait(_ROUND):
+        while not game.judge() and not stop.wait(_ROUND):
             _report_progress(game, shown)
             if _is_enter_pressed():
                 print(next(hints, "there are no more hints"), file=sys.stderr, flush=True)
         _report_progress(game, shown)
-        ended.wait(_ROUND)  # the page shows the last result
+        stop.wait(_ROUND)  # the page shows the last result
         print(json.dumps(game.data(), indent=2), flush=True)
         return 0 if game.data()["passed"] else 1
 

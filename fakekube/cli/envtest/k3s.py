@@ -12,7 +12,6 @@ Specified by: github.com/k3s-io/k3s/pkg/cli/cmds/server.go and the k3s modules o
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.cli.envtest import command_line
 from fakekube.cli.envtest.command_line import FlagError, boolean, integer, split, values
-from fakekube.cli.process import handle_signals
+from fakekube.cli.process import setup_signal_handler
 
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
@@ -93,12 +92,11 @@ def main(arguments: Sequence[str]) -> int:
     from fakekube.cluster.testing.manifests import ManifestError
     from fakekube.controllers.client import ApiError, UnknownResource
 
-    ended = threading.Event()
-    handle_signals(lambda _number: ended.set())
+    stop = setup_signal_handler()
     try:
         with _start_cluster(read_arguments(arguments)):
             print(READY, flush=True)
-            ended.wait()
+            stop.wait()
     except (FlagError, OptionError, ManifestError, ApiError, UnknownResource) as problem:
         print(f"fakekube server: {problem}", file=sys.stderr)
         return 1

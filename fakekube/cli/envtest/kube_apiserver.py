@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fakekube.base.golang.net import is_loopback, reachability_warning
+from fakekube.cli.process import StopChannel, setup_signal_handler
 
 if TYPE_CHECKING:
     from fakekube.cli.envtest.command_line import CommandLine
@@ -70,7 +71,7 @@ def main(
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # before it serves, a signal ends the process at once
         chosen = line.profile or profile
         cluster = _start_cluster(line, chosen, controllers if chosen == profile else None, control, minor or DEFAULT)
-        ended = _signals()
+        stop = setup_signal_handler()
     except (FlagError, OptionError, StateError, OSError) as problem:
         print(f"Error: {problem}", file=sys.stderr)
         return 1
@@ -79,7 +80,7 @@ def main(
     print(f"Serving securely on {line.host}:{line.port}", file=sys.stderr, flush=True)
     gc.freeze()  # the launcher disabled collections: a start creates little garbage, and collections make it a tenth slower
     gc.enable()
-    _wait(ended, cluster)
+    _wait(stop, cluster)
     threading.Timer(_STOP_SECONDS, os._exit, (0,)).start()
     cluster.stop()
     folder = data_folder(line.etcd)
@@ -90,25 +91,17 @@ def main(
     os._exit(0)  # does not wait for threads that still serve requests
 
 
-def _wait(ended: threading.Event, cluster: Cluster) -> None:
+def _wait(stop: StopChannel, cluster: Cluster) -> None:
     """Waits for a signal, or for `ORPHAN_SECONDS` without a parent process and without connections.
 
     A suite that is killed does not stop its servers; they would run until the machine is restarted.
     """
     parent, last_use = os.getppid(), time.monotonic()
-    while not ended.wait(_LOOK_SECONDS):
+    while not stop.wait(_LOOK_SECONDS):
         if os.getppid() == parent or cluster.is_connected:
             last_use = time.monotonic()
         elif time.monotonic() - last_use >= ORPHAN_SECONDS:
             return
-
-
-def _signals() -> threading.Event:
-    """Returns the event that is set by SIGTERM and SIGINT."""
-    ended = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ended.set())
-    return ended
 
 
 def _start_cluster(line: CommandLine, profile: str, controllers: Sequence[str] | None, control: bool, minor: str) -> Cluster:
