@@ -3,7 +3,8 @@
 A normalised object is equal in every run. What differs by chance gets a stable name: uids `uid-1`, resourceVersions `revision-1`,
 suffixes of generated names `generated-1` (for each prefix), addresses `clusterip-1`, `podip-1`, ports `nodeport-1`, tokens and
 certificates `token-1`, `pem-1`. The numbers follow the order of first appearance, and references have the same name as what they
-refer to. All times are `time`, because whether two of them are equal is chance as well.
+refer to. All times are `time`, because whether two of them are equal is chance as well. Endpoints and EndpointSlices have no
+generation and no time of their last trigger, which depend on how many changes of pods their controllers met at once.
 
 Invariants: an export contains no field that the exported cluster assigned (uids, revisions, timestamps, managedFields, and those
 of `assigned`), and no object that every cluster makes itself. The order of normalised objects, and so the numbers, do not depend
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fakekube.apimachinery.codecs import json, yaml
-from fakekube.apis.well_known import ROOT_CA_CERT_CONFIG_MAP_NAME
+from fakekube.apis.well_known import ENDPOINTS_LAST_CHANGE_TRIGGER_TIME, ROOT_CA_CERT_CONFIG_MAP_NAME
 from fakekube.base.objects import Object, group_resource
 from fakekube.powers.assigned import is_made_by_every_server, without_assigned
 from fakekube.powers.redaction import without_secret_data
@@ -144,7 +145,6 @@ _PATTERNS: Final[Mapping[str, str]] = {
     "container": r"(?<=\bcontainerd://)[0-9a-f]{64}\b",
 }
 _CRON_JOB: Final = re.compile(r"(.+-)\d{8}")
-_MANAGED_FIELDS: Final = frozenset({"managedFields"})
 #: Resources whose generated names and addresses are in others.
 _REFERRED: Final = ("pods", "services", "jobs")
 #: The fields of ports that are allocated, in the order in which they are looked for.
@@ -186,8 +186,9 @@ def normalise_objects(objects: Iterable[Object], *, managed_fields: bool = False
         managed_fields: keep metadata.managedFields.
         others: objects to which the given ones may refer.
     """
-    hidden = frozenset() if managed_fields else _MANAGED_FIELDS
-    given = [{**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k not in hidden}} for obj in objects]
+    given = [_without_batching(obj) for obj in objects]
+    if not managed_fields:
+        given = [{**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k != "managedFields"}} for obj in given]
     given.sort(key=_revision)  # what is equal but for its names stays in the order of its latest write
     values = _Values([*given, *others])
     pods = [one for one in (*given, *sorted(others, key=_revision)) if one.get("kind") == "Pod"]
@@ -274,6 +275,16 @@ class _Values:
             return prefix + label(f"{prefix}{kind}" if prefix else kind, found).removeprefix(prefix)
 
         return self._pattern.sub(name_of, _TIME.sub(TIME, text))
+
+
+def _without_batching(obj: Object) -> Object:
+    """Returns the object; if it has endpoints, without what depends on how many changes of pods were met at once."""
+    if obj.get("kind") not in ("Endpoints", "EndpointSlice"):
+        return obj
+    metadata = {name: value for name, value in obj["metadata"].items() if name not in ("annotations", "generation")}
+    annotations = {**(obj["metadata"].get("annotations") or {})}
+    annotations.pop(ENDPOINTS_LAST_CHANGE_TRIGGER_TIME, None)
+    return {**obj, "metadata": {**metadata, **({"annotations": annotations} if annotations else {})}}
 
 
 def _with_ordered_endpoints(obj: Object, ranks: Mapping[str, int]) -> Object:

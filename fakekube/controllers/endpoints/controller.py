@@ -10,12 +10,11 @@ from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from typing import Any, ClassVar, Final
 
-from fakekube.apis.well_known import IS_HEADLESS_SERVICE
+from fakekube.apis.well_known import ENDPOINTS_LAST_CHANGE_TRIGGER_TIME, IS_HEADLESS_SERVICE
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_namespace_terminating, is_pod_ready
 from fakekube.controllers.endpoints.service_reconciler import (
-    LAST_CHANGE,
     ServiceReconciler,
     TriggerTimeTracker,
     get_endpoint_ports,
@@ -79,7 +78,9 @@ class EndpointsController(ServiceReconciler):
         )
         truncated = _truncate_endpoints(subsets)
         annotations = {
-            name: value for name, value in (metadata.get("annotations") or {}).items() if name not in (LAST_CHANGE, OVER_CAPACITY)
+            name: value
+            for name, value in (metadata.get("annotations") or {}).items()
+            if name not in (ENDPOINTS_LAST_CHANGE_TRIGGER_TIME, OVER_CAPACITY)
         }
         if truncated != subsets:
             annotations[OVER_CAPACITY] = "truncated"
@@ -91,7 +92,7 @@ class EndpointsController(ServiceReconciler):
         ):
             return
         if trigger_time is not None:
-            annotations[LAST_CHANGE] = trigger_time
+            annotations[ENDPOINTS_LAST_CHANGE_TRIGGER_TIME] = trigger_time
         endpoints = {
             "kind": "Endpoints",
             "apiVersion": "v1",

@@ -10,9 +10,14 @@ from functools import partial
 from ipaddress import ip_address
 from typing import Any, ClassVar, Final
 
-from fakekube.apis.well_known import LABEL_SERVICE_NAME, LABEL_SKIP_MIRROR, LAST_APPLIED_CONFIG_ANNOTATION
+from fakekube.apis.well_known import (
+    ENDPOINTS_LAST_CHANGE_TRIGGER_TIME,
+    LABEL_SERVICE_NAME,
+    LABEL_SKIP_MIRROR,
+    LAST_APPLIED_CONFIG_ANNOTATION,
+)
 from fakekube.base.objects import Object, StoredObject
-from fakekube.controllers.endpoints.service_reconciler import LAST_CHANGE, repack_subsets
+from fakekube.controllers.endpoints.service_reconciler import repack_subsets
 from fakekube.controllers.endpoints.slice_controller import (
     MANAGED_BY,
     SLICES,
@@ -131,7 +136,7 @@ def _slice_metadata(endpoints: Object) -> tuple[dict[str, str], dict[str, str]]:
     annotations = {
         name: value
         for name, value in (metadata.get("annotations") or {}).items()
-        if name not in (LAST_CHANGE, LAST_APPLIED_CONFIG_ANNOTATION)
+        if name not in (ENDPOINTS_LAST_CHANGE_TRIGGER_TIME, LAST_APPLIED_CONFIG_ANNOTATION)
     }
     return labels, annotations
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.apis.well_known import TERMINAL_POD_PHASES
@@ -60,9 +60,6 @@ def _new_subset(
     if ports:
         made["ports"] = ports
     return made
-
-
-LAST_CHANGE: Final = "endpoints.kubernetes.io/last-change-trigger-time"
 
 
 def selects(service: StoredObject, labels: Mapping[str, str] | None) -> bool:

@@ -22,13 +22,17 @@ from functools import partial
 from ipaddress import ip_address
 from typing import Any, ClassVar, Final
 
-from fakekube.apis.well_known import IS_HEADLESS_SERVICE, LABEL_SERVICE_NAME, LABEL_TOPOLOGY_ZONE
+from fakekube.apis.well_known import (
+    ENDPOINTS_LAST_CHANGE_TRIGGER_TIME,
+    IS_HEADLESS_SERVICE,
+    LABEL_SERVICE_NAME,
+    LABEL_TOPOLOGY_ZONE,
+)
 from fakekube.base.golang.strings import aggregate_errors
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import is_namespace_terminating, is_pod_ready
 from fakekube.controllers.endpoints.service_reconciler import (
-    LAST_CHANGE,
     ServiceReconciler,
     TriggerTimeTracker,
     get_endpoint_ports,
@@ -402,7 +406,9 @@ def _new_endpoint_slice(service: Object, family: str, ports: list[Object], endpo
 def _with_trigger_time(slice_: Object, trigger_time: str | None) -> Object:
     """Returns the slice as it is written, with the annotation for the time of the change."""
     metadata = slice_["metadata"]
-    annotations = {name: value for name, value in (metadata.get("annotations") or {}).items() if name != LAST_CHANGE}
+    annotations = {
+        name: value for name, value in (metadata.get("annotations") or {}).items() if name != ENDPOINTS_LAST_CHANGE_TRIGGER_TIME
+    }
     if trigger_time is not None:
-        annotations[LAST_CHANGE] = trigger_time
+        annotations[ENDPOINTS_LAST_CHANGE_TRIGGER_TIME] = trigger_time
     return with_nil_lists({**slice_, "metadata": {**metadata, "annotations": annotations}})
