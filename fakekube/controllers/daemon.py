@@ -539,7 +539,8 @@ class DaemonSetController(Reconciler):
             return self._keys_of_node(obj) if changed else ()
         if resource == "daemonsets.apps":
             return (Key(metadata["namespace"], metadata["name"]),)
-        if resource == "controllerrevisions.apps" and event_type == "ADDED" and get_controller_of(obj) is not None:
+        is_owned_revision = resource == "controllerrevisions.apps" and get_controller_of(obj) is not None
+        if is_owned_revision and event_type != "DELETED" and (old is None or _synced_fields(obj) == _synced_fields(old)):
             return ()  # addHistory only logs it: two equal revisions are merged by the next sync
         return keys_of_controllers(self.cache, obj, old, kind="DaemonSet", resource="daemonsets.apps")
 
@@ -681,3 +682,10 @@ class DaemonSetController(Reconciler):
 def _scheduling_fields(node: StoredObject) -> tuple[object, object]:
     """Returns the labels and taints of a node, which decide whether it runs daemon pods."""
     return node["metadata"].get("labels") or {}, (node.get("spec") or {}).get("taints") or []
+
+
+def _synced_fields(revision: StoredObject) -> tuple[object, ...]:
+    """Returns what a sync looks at in a revision; after any other change of it there is nothing to do."""
+    metadata = revision["metadata"]
+    hash_ = (metadata.get("labels") or {}).get(CONTROLLER_REVISION_HASH_LABEL)
+    return metadata.get("ownerReferences"), metadata.get("deletionTimestamp"), hash_, revision.get("revision")

@@ -11,6 +11,7 @@ import pytest
 from fakekube import Cluster
 from fakekube.controllers.daemon import (
     Backoff,
+    DaemonSetController,
     create_pod_template,
     get_target_node_name,
     node_should_run_daemon_pod,
@@ -196,3 +197,14 @@ def test_the_revision_of_a_template_with_a_number_in_its_image_is_found_again(ki
         assert len(cluster.list("controllerrevisions.apps")) == 1
         created = cluster.requests.where(verb="create", resource="controllerrevisions.apps", own=True)
         assert [one.status for one in created] == [201]
+
+
+def test_a_label_of_a_revision_starts_no_sync_that_would_merge_equal_revisions() -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}
+    old: dict[str, Any] = {"metadata": {"name": "r", "namespace": "default", "ownerReferences": [owner]}, "revision": 1}
+    controller: Any = DaemonSetController()
+    controller.cache = None  # an owned revision needs none
+    for change in ({"labels": {"a": "b"}}, {"annotations": {"a": "b"}}):
+        new = {**old, "metadata": {**old["metadata"], **change}}
+        assert not controller.keys("controllerrevisions.apps", "MODIFIED", new, old)
+    assert list(controller.keys("controllerrevisions.apps", "MODIFIED", {**old, "revision": 2}, old)) == [("default", "d")]
