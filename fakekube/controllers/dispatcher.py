@@ -275,9 +275,12 @@ class Dispatcher:
         """Follows the resources again that were not served for a time and that controllers still want to hear of."""
         if self._cache is None:
             return
-        served = {one.group_resource for one in self._registry}
+        served = self._served_resources()
         for name in [one for one in self._listeners if one in served and one not in self._cache]:
             self._cache.informer(name)
+
+    def _served_resources(self) -> set[str]:
+        return {one.group_resource for one in self._registry}
 
     def _close_informers(self) -> None:
         """Drops the informers of custom resources that are no longer served, and the definitions of earlier versions."""
@@ -374,8 +377,9 @@ class Dispatcher:
         controller.also_watch = lambda name: self._also_watch(controller, name)
         self._started[descriptor] = controller
         controller.on_start()
-        resumed = (one.resource for one in self._watches if one.controller == controller.name)
-        for name in dict.fromkeys((*controller.watches, *resumed)):
+        before = {one.resource for one in self._watches if one.controller == controller.name}
+        resumed = sorted(before & self._served_resources()) if before else ()
+        for name in (*controller.watches, *resumed):
             self._also_watch(controller, name)
 
     def _also_watch(self, controller: Reconciler, name: str) -> None:

@@ -31,6 +31,19 @@ def claim(name: str, **metadata: Any) -> Object:
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, **metadata}, "spec": spec}
 
 
+DEFINITION: Object = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "foos.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "foos", "kind": "Foo"},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}],
+    },
+}
+
+
 def user_of(name: str) -> Object:
     volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": name}}]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "user"}, "spec": template("user", volumes=volumes)["spec"]}
@@ -55,7 +68,9 @@ def delete_a_pod_of(app: str) -> Callable[[Cluster], object]:
 
 
 STEPS: tuple[Callable[[Cluster], object], ...] = (
+    create(DEFINITION),
     create(
+        {"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "foo"}},
         workload("Deployment", "web", replicas=3),
         workload("StatefulSet", "db", serviceName="db", replicas=2, volumeClaimTemplates=[claim("data")]),
         workload("DaemonSet", "agent"),
@@ -80,6 +95,7 @@ STEPS: tuple[Callable[[Cluster], object], ...] = (
     delete("nodes", "node-2"),
     lambda cluster: cluster.clock.advance(minutes=6),
     delete("serviceaccounts", "default"),
+    delete("customresourcedefinitions", "foos.example.com"),
     delete("deployments", "web"),
     delete("statefulsets", "db"),
     lambda cluster: cluster.clock.advance(minutes=6),
@@ -114,3 +130,19 @@ def test_controllers_of_forks_do_what_those_of_one_cluster_do(version: str, chai
         finally:
             for fork in forks:
                 fork.stop()
+
+
+def test_a_controller_goes_on_without_what_is_no_longer_served(caplog: pytest.LogCaptureFixture) -> None:
+    with Cluster() as cluster:
+        cluster.clock.hold()
+        cluster.create(DEFINITION)
+        cluster.create(workload("Deployment", "web"))
+        cluster.settle()
+        cluster.create({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "foo"}})
+        cluster.settle()
+        with cluster.fork() as fork:
+            with fork._manager.pause():  # so that controllers start when the definition is gone
+                fork.delete("customresourcedefinitions", "foos.example.com")
+                fork.delete("deployments", "web")
+            fork.settle()
+            assert not fork.list("pods") and not caplog.records
