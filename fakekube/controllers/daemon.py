@@ -541,7 +541,7 @@ class DaemonSetController(Reconciler):
             return (Key(metadata["namespace"], metadata["name"]),)
         is_owned_revision = resource == "controllerrevisions.apps" and get_controller_of(obj) is not None
         if is_owned_revision and event_type != "DELETED" and (old is None or _synced_fields(obj) == _synced_fields(old)):
-            return ()  # addHistory only logs it: two equal revisions are merged by the next sync
+            return ()  # a sync now would merge equal revisions earlier than the real controller does, whose addHistory only logs
         return keys_of_controllers(self.cache, obj, old, kind="DaemonSet", resource="daemonsets.apps")
 
     def _keys_of_node(self, node: StoredObject) -> Iterable[Key]:

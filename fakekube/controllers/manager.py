@@ -70,7 +70,7 @@ class Idle(NamedTuple):
     delayed: tuple[tuple[float, str, Key, bool], ...] = ()
     """What is due later: the time of the clock, the name of the controller, its key, and whether it is periodic."""
     watches: Sequence[Watch] = ()
-    """Those of the controllers."""
+    """The watches of the controllers."""
 
 
 class Manager:

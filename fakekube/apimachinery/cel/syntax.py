@@ -354,7 +354,7 @@ def references(node: Node, name: str) -> bool:
 
 
 #: The first minor in which `.x` is not a variable of a macro.
-_DOTS_HIDE_LOCALS_SINCE = 37
+_DOTS_HIDE_LOCALS_SINCE: Final = 37
 
 
 def name_of_local(name: str) -> str:

@@ -68,18 +68,14 @@ def encode_item(type_: Type, obj: dict[str, Any]) -> bytes:
     Raises:
         EncodeError: the object does not fit the type.
     """
-    return _item(content_of(type_)(obj))
-
-
-def _item(content: bytes) -> bytes:
-    return b"\x12" + encode_varint(len(content)) + content
+    return _delimit(2, content_of(type_)(obj))
 
 
 @cache
 def parts_item_encoder(type_: Type) -> Callable[[Parts], bytes] | None:
     """Returns the function that encodes the parts of a packed object like `encode_item`; None if these have another form."""
     encode_parts = parts_encoder(type_)
-    return None if encode_parts is None else lambda parts: _item(encode_parts(parts))
+    return None if encode_parts is None else lambda parts: _delimit(2, encode_parts(parts))
 
 
 def document(api_version: str, kind: str, made: bytes) -> bytes:
