@@ -28,6 +28,7 @@ from fakekube.apimachinery.codecs import json
 from fakekube.base.caches import BoundedCache, trim
 from fakekube.base.objects import Object, StoredObject
 
+T = TypeVar("T")
 V = TypeVar("V")
 
 #: The number of documents whose objects are held as trees, each some 4 KB and a dozen objects for the collector. A rolling update
@@ -396,16 +397,26 @@ _SAMPLE: Final = 16
 
 def cached_encoder(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
     """Wraps an encoder of plain JSON data with a bounded cache, which is used as long as values are found in it."""
+    return _with_cache(encode, orjson.dumps)
+
+
+def part_encoder(encode: Callable[[Any], bytes]) -> Callable[[bytes], bytes]:
+    """Makes an encoder of plain JSON data that is given as JSON, with a cache like that of `cached_encoder`."""
+    return _with_cache(lambda text: encode(orjson.loads(text)), bytes)
+
+
+def _with_cache(encode: Callable[[T], bytes], key_of: Callable[[T], bytes]) -> Callable[[T], bytes]:
+    """Wraps an encoder; `key_of` returns the JSON of what is encoded, or raises JSONEncodeError for what has none."""
     cache: BoundedCache[bytes, bytes] = BoundedCache(_MAXIMUM_ITEMS)
     misses = 0
 
-    def encoded(value: Any) -> bytes:
+    def encoded(value: T) -> bytes:
         nonlocal misses
         if misses > _MAX_MISSES and misses % _SAMPLE:
             misses += 1
             return encode(value)
         try:
-            key = orjson.dumps(value)
+            key = key_of(value)
         except orjson.JSONEncodeError:  # integers beyond 64 bits, bytes, invalid UTF-8
             return encode(value)
         made = cache.get(key)
@@ -419,29 +430,6 @@ def cached_encoder(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
         return made
 
     return encoded
-
-
-def part_encoder(encode: Callable[[Any], bytes]) -> Callable[[bytes], bytes]:
-    """Makes an encoder of plain JSON data that is given as JSON, with a cache like that of `cached_encoder`."""
-    cache: BoundedCache[bytes, bytes] = BoundedCache(_MAXIMUM_ITEMS)
-    misses = 0
-
-    def encode_part(text: bytes) -> bytes:
-        nonlocal misses
-        if misses > _MAX_MISSES and misses % _SAMPLE:
-            misses += 1
-            return encode(orjson.loads(text))
-        made = cache.get(text)
-        if made is not None:
-            misses = 0
-            return made
-        misses += 1
-        made = encode(read_part(text))
-        if len(text) <= _MAXIMUM_BYTES:
-            cache.add(text, made)
-        return made
-
-    return encode_part
 
 
 # --- Parts of large response bodies, which are joined while they are sent -----------------------------------------------
