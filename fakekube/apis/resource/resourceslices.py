@@ -74,7 +74,6 @@ class ResourceSliceStrategy(Strategy):
     """
 
     generation = True
-    defaults_times = True
     delete_returns_object = True
 
     generation_counts_disabled_fields = True

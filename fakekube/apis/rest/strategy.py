@@ -191,11 +191,8 @@ class Strategy:
     def default(self, obj: Object) -> None:
         """Sets the defaults that depend on other fields; constants are already set."""
 
-    defaults_times = False
-    """Whether there are defaults of `default_times`."""
-
     def default_times(self, obj: Object, clock: Clock) -> None:
-        """Sets the defaults that are the time of the request; only called if `defaults_times`, after `default`."""
+        """Sets the defaults that are the time of the request; called after `default`."""
 
     def read_back(self, obj: Object) -> Object:
         """Returns a new object as it is read from the store: with defaults that depend on what admission set."""

@@ -191,8 +191,7 @@ class Scope:
         if self.subresource is None or self.kind == self.resource.gvk:
             strategy = self.resource.strategy
             strategy.default(obj)
-            if strategy.defaults_times:
-                strategy.default_times(obj, self.backend.clock)
+            strategy.default_times(obj, self.backend.clock)
 
     def require_name(self) -> None:
         """Raises StatusError 400 for a path without a name (paths of custom resources may end with a slash)."""

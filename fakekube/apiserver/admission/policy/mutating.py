@@ -203,8 +203,7 @@ def _finish(versioned: VersionedAttributes, obj: Object, live: Object | None = N
     defaults.apply(versioned.resource.emulation.types, kind.group, kind.version, kind.kind, obj)
     if kind == resource.gvk:
         resource.strategy.default(obj)
-        if resource.strategy.defaults_times:
-            resource.strategy.default_times(obj, versioned.attributes.context.clock)
+        resource.strategy.default_times(obj, versioned.attributes.context.clock)
     if resource.custom and kind == resource.gvk:
         return obj
     shared = {name: item for name, item in obj.items() if item is not None and item is (live or {}).get(name)}

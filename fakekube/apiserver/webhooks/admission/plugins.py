@@ -133,8 +133,7 @@ def _default(versioned: VersionedAttributes, obj: Object) -> None:
         defaults.apply(versioned.resource.emulation.types, kind.group, kind.version, kind.kind, obj)
     if kind == resource.gvk:
         resource.strategy.default(obj)
-        if resource.strategy.defaults_times:
-            resource.strategy.default_times(obj, versioned.attributes.context.clock)
+        resource.strategy.default_times(obj, versioned.attributes.context.clock)
 
 
 _PATCH, _MUTATION = "patch.webhook.admission.k8s.io/", "mutation.webhook.admission.k8s.io/"
