@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 PENDING: Final = "PodResizePending"
 IN_PROGRESS: Final = "PodResizeInProgress"
-#: The conditions of resizes that are not actuated.
-CONDITIONS: Final = (PENDING, IN_PROGRESS)
 
 #: The reason of an event about resizes → the first minor whose kubelets record it.
 _EVENTS_SINCE: Final = {"ResizeCompleted": 34, "ResizeStarted": 35, "ResizeError": 35}
@@ -119,12 +117,12 @@ def insufficient_resource(resource: str, requested: int, used: int, capacity: in
     return f"Node didn't have enough resource: {resource}, requested: {requested}, used: {used}, capacity: {capacity}"
 
 
-def _condition(pod: StoredObject, type_: str, reason: str, message: str, now: str) -> Object:
-    """Returns the condition of a resize that is not actuated; one in progress has no reason."""
+def _condition(pod: StoredObject, type_: str, now: str, reason: str = "", message: str = "") -> Object:
+    """Returns a condition of a resize, as an item of a patch: an empty reason or message removes the known one."""
     return {
         "type": type_,
         "status": "True",
-        "observedGeneration": pod["metadata"].get("generation", 0),
+        "observedGeneration": _generation(pod),
         "lastProbeTime": now,
         "lastTransitionTime": now,
         "reason": reason or None,
@@ -139,7 +137,7 @@ def resize_message(pod: StoredObject, prefix: str, error: str = "") -> str:
         found = [{"name": one["name"], "resources": one.get("resources") or {}} for one in pod["spec"].get(kind) or ()]
         if found:
             summary[kind] = found
-    summary["generation"] = pod["metadata"].get("generation", 0)
+    summary["generation"] = _generation(pod)
     if error:
         summary["error"] = error
     return f"{prefix}: {json.dumps(summary).decode()}"
@@ -187,8 +185,8 @@ def _is_lower(old: Any, new: Any) -> bool:
 
 def _changes(pod: StoredObject) -> Iterator[_Change]:
     """Yields the running containers whose resources change."""
-    # The status has limits of the pod as a whole where a container has none.
-    before = {"resources": (pod["status"].get("resources") or {}) if pod["spec"].get("resources") else {}}
+    whole = pod["spec"].get("resources")
+    actuated = pod["status"].get("resources") if whole else None
     for kind, field in STATUSES.items():
         statuses = {one["name"]: one for one in pod["status"].get(field) or ()}
         for container in pod["spec"].get(kind) or ():
@@ -199,15 +197,15 @@ def _changes(pod: StoredObject) -> Iterator[_Change]:
             change = _Change(
                 container,
                 status,
-                {"requests": old, "limits": effective_limits(before, status)},
-                {"requests": new, "limits": effective_limits(pod["spec"], container)},
+                {"requests": old, "limits": effective_limits(actuated, status.get("resources"))},
+                {"requests": new, "limits": effective_limits(whole, container.get("resources"))},
             )
             if change.changed:
                 yield change
 
 
 class AllocationManager:
-    """Allocates and actuates the resizes of running pods.
+    """Allocates and actuates the resizes of started pods.
 
     Args:
         kubelet: the kubelet of the pods.
@@ -243,13 +241,17 @@ class AllocationManager:
                 del self._pending[node]
 
     def sync(self, key: Key, pod: Object, node: Object) -> tuple[Object, Sequence[Exit]]:
-        """Applies the resize of a running pod, if there is one.
+        """Applies the resize of a pod with started containers, if there is one.
 
         Returns the updated pod, and exits for the containers that it restarts. Raises ApiError.
         """
         if is_resized(pod):
             return self._resize(key, pod, node)
         return (self._clear(key, pod) if _conditions_of(pod) and _runs(pod) else pod), ()
+
+    def resources_to_write(self, pod: Object, phase: str) -> Object:
+        """Returns the fields to set in the status of a pod about its resources as a whole, unless a resize is not actuated."""
+        return {} if _conditions_of(pod) else self._whole_resources(pod, phase)
 
     def _resize(self, key: Key, pod: Object, node: Object) -> tuple[Object, Sequence[Exit]]:
         name = node["metadata"]["name"]
@@ -270,11 +272,11 @@ class AllocationManager:
         self._workers.resize(pod)
         restarted = [change for change in changes if change.restarts]
         status = self._status_after(pod)
-        kept = [_condition(pod, IN_PROGRESS, "", "", self._kubelet.client.now())] if restarted else []
-        removed = [one for one in _conditions_of(pod) if not kept or one != IN_PROGRESS]
-        conditions = [*kept, *({"$patch": "delete", "type": one} for one in removed)]
+        conditions = {one: _deletion(one) for one in _conditions_of(pod)}
+        if restarted:
+            conditions[IN_PROGRESS] = _condition(pod, IN_PROGRESS, self._kubelet.client.now())
         if conditions:
-            status["conditions"] = conditions
+            status["conditions"] = list(conditions.values())
         written = self._kubelet.patch_status("pods", pod, status, manager="kubelet")
         if not restarted:
             self._record(written, "Normal", "ResizeCompleted", "Pod resize completed")
@@ -288,15 +290,14 @@ class AllocationManager:
 
     def _record_start(self, pod: Object) -> None:
         """Records that a resize is allocated, unless it was before."""
-        known = find_condition(pod["status"], IN_PROGRESS)
-        if known is None or known.get("observedGeneration") != pod["metadata"].get("generation", 0):
+        if _present_condition(pod, IN_PROGRESS) is None:
             self._record(pod, "Normal", "ResizeStarted", "Pod resize started")
 
     def _memory_error(self, pod: Object, changes: Sequence[_Change]) -> str:
         """Returns why limits of memory cannot be lowered: they are below the usage; "" if they can."""
         if self._minor < _USAGE_SINCE or not any("memory" in one.changed or one.restarts for one in changes):
             return ""
-        before, after = (cgroup_resources(one["spec"])["limits"].get("memory") for one in (self._with_status_resources(pod), pod))
+        before, after = (cgroup_resources(one["spec"])["limits"].get("memory") for one in (_with_actuated_resources(pod), pod))
         limit = _bytes(after) if after is not None and _is_lower(before, after) else None
         lower = {one.container["name"]: found for one in changes if not one.restarts and (found := one.lower_limit) is not None}
         if limit is None and not lower:
@@ -310,13 +311,6 @@ class AllocationManager:
                 errors.append(f'attempting to set container "{name}" memory limit ({bound}) below current usage ({total})')
         return f"cannot decrease memory limits: {aggregate_errors(errors)}" if errors else ""
 
-    def _with_status_resources(self, pod: Object) -> StoredObject:
-        """Returns the pod with the resources that are actuated."""
-        spec = {**with_status_resources(pod)["spec"]}
-        if spec.get("resources"):
-            spec["resources"] = pod["status"].get("resources") or {}
-        return {**pod, "spec": spec}
-
     def _memory_usage(self, pod: Object) -> dict[str, int]:
         """Returns the bytes that the running containers of a pod use, by name."""
         from fakekube.nodes.runtime.resources import container_usage, running_containers
@@ -329,23 +323,26 @@ class AllocationManager:
     def _status_after(self, pod: Object) -> Object:
         """Returns the fields to set in the status of a pod when its resize is actuated."""
         status = pod["status"]
-        changed: Object = {"observedGeneration": pod["metadata"].get("generation", 0)}
+        changed: Object = {"observedGeneration": _generation(pod)}
         for kind, field in STATUSES.items():
             resources = {one["name"]: resources_of(one) for one in pod["spec"].get(kind) or ()}
             if any("resources" in one for one in status.get(field) or ()):
                 changed[field] = [_with_resources(one, resources.get(one["name"])) for one in status[field]]
-        if self._kubelet.context.emulation.enabled(POD_LEVEL_RESIZE):
-            changed |= replacing(status, resources_in_status(pod["spec"], status.get("phase", "")))
-        return changed
+        return changed | self._whole_resources(pod, status.get("phase", ""))
+
+    def _whole_resources(self, pod: Object, phase: str) -> Object:
+        """Returns the fields to set in the status of a pod about its resources as a whole."""
+        if not self._kubelet.context.emulation.enabled(POD_LEVEL_RESIZE):
+            return {}
+        return _replacing(pod.get("status") or {}, resources_in_status(pod["spec"], phase))
 
     def _write_pending(self, pod: Object, pending: Pending) -> Object:
         """Writes the condition of a resize that is not allocated, unless it is there. Returns the updated pod."""
-        known = find_condition(pod.get("status") or {}, PENDING)
-        generation = pod["metadata"].get("generation", 0)
-        if known is not None and (known.get("message"), known.get("observedGeneration")) == (pending.message, generation):
+        known = _present_condition(pod, PENDING)
+        if known is not None and known.get("message") == pending.message:
             return pod
-        condition = _condition(pod, PENDING, pending.reason, pending.message, self._kubelet.client.now())
-        status = {"observedGeneration": generation, "conditions": [condition]}
+        condition = _condition(pod, PENDING, self._kubelet.client.now(), *pending)
+        status = {"observedGeneration": _generation(pod), "conditions": [condition]}
         written = self._kubelet.patch_status("pods", pod, status, manager="kubelet")
         self._record(pod, "Warning", f"Resize{pending.reason}", f"Pod resize {pending.reason}", pending.message)
         return written
@@ -355,21 +352,18 @@ class AllocationManager:
 
         Returns the updated pod.
         """
-        known = find_condition(pod["status"], IN_PROGRESS)
-        generation = pod["metadata"].get("generation", 0)
-        if known is not None and (known.get("message"), known.get("observedGeneration")) == (error, generation):
+        known = _present_condition(pod, IN_PROGRESS)
+        if known is not None and known.get("message") == error:
             return pod
         self._record_start(pod)
-        conditions = [_condition(pod, IN_PROGRESS, "Error", error, self._kubelet.client.now())]
+        status = self._status_after(pod)
+        for field in STATUSES.values():
+            if field in status:
+                status[field] = _allocated_only(pod["status"][field], status[field])
+        status.pop("resources", None)
+        status["conditions"] = [_condition(pod, IN_PROGRESS, self._kubelet.client.now(), "Error", error)]
         if find_condition(pod["status"], PENDING) is not None:
-            conditions.append({"$patch": "delete", "type": PENDING})
-        after = self._status_after(pod)
-        status = {
-            "observedGeneration": generation,
-            "conditions": conditions,
-            **{field: _allocated_only(pod["status"][field], after[field]) for field in STATUSES.values() if field in after},
-            **{field: after[field] for field in ("allocatedResources",) if field in after},
-        }
+            status["conditions"].append(_deletion(PENDING))
         written = self._kubelet.patch_status("pods", pod, status, manager="kubelet")
         self._record(pod, "Warning", "ResizeError", "Pod resize error", error)
         return written
@@ -378,7 +372,7 @@ class AllocationManager:
         """Removes the conditions of a resize that was taken back, or whose containers have been restarted."""
         self.forget(pod["spec"].get("nodeName", ""), key)
         known = _conditions_of(pod)
-        status = {"conditions": [{"$patch": "delete", "type": one} for one in known]}
+        status = {"conditions": [_deletion(one) for one in known]}
         written = self._kubelet.patch_status("pods", pod, status, manager="kubelet")
         if IN_PROGRESS in known:
             self._record(written, "Normal", "ResizeCompleted", "Pod resize completed")
@@ -387,7 +381,23 @@ class AllocationManager:
 
 def _conditions_of(pod: StoredObject) -> list[str]:
     """Returns the types of the conditions of a resize that a pod has."""
-    return [one for one in CONDITIONS if find_condition(pod.get("status") or {}, one) is not None]
+    return [one for one in (PENDING, IN_PROGRESS) if find_condition(pod.get("status") or {}, one) is not None]
+
+
+def _present_condition(pod: StoredObject, type_: str) -> Object | None:
+    """Returns the condition of the present generation of a pod; None if there is none."""
+    found = find_condition(pod.get("status") or {}, type_)
+    return found if found is not None and found.get("observedGeneration") == _generation(pod) else None
+
+
+def _generation(pod: StoredObject) -> int:
+    generation: int = pod["metadata"].get("generation", 0)
+    return generation
+
+
+def _deletion(type_: str) -> Object:
+    """Returns the item of a strategic merge patch that deletes a condition."""
+    return {"$patch": "delete", "type": type_}
 
 
 def _runs(pod: StoredObject) -> bool:
@@ -397,7 +407,15 @@ def _runs(pod: StoredObject) -> bool:
     return all("running" in (one.get("state") or {}) for one in statuses if one["name"] not in inits)
 
 
-def replacing(status: StoredObject, fields: Mapping[str, Any]) -> Object:
+def _with_actuated_resources(pod: StoredObject) -> StoredObject:
+    """Returns the pod with the resources that are actuated."""
+    spec = {**with_status_resources(pod)["spec"]}
+    if spec.get("resources"):
+        spec["resources"] = pod["status"].get("resources") or {}
+    return {**pod, "spec": spec}
+
+
+def _replacing(status: StoredObject, fields: Mapping[str, Any]) -> Object:
     """Returns the fields that differ from those in a status, as a strategic merge patch that replaces their maps."""
     different = {name: value for name, value in fields.items() if status.get(name) != value}
     return {name: {"$patch": "replace", **value} if status.get(name) else value for name, value in different.items()}

@@ -26,18 +26,17 @@ from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.node_lifecycle import has_kubelet
 from fakekube.controllers.reconciler import Key
 from fakekube.nodes.addresses import Addresses, AddressesExhausted
-from fakekube.nodes.allocation import CONDITIONS, is_resized, replacing
+from fakekube.nodes.allocation import AllocationManager
 from fakekube.nodes.container_events import record_container_events, starting_events, stopping_event
 from fakekube.nodes.container_lifecycle import Commands
 from fakekube.nodes.images.image import Image
 from fakekube.nodes.node_state import Exit, state_of
 from fakekube.nodes.plans import PlanError, PodPlan, plan_from_annotations
-from fakekube.nodes.pod_resources import POD_LEVEL_RESIZE, resources_in_status
 from fakekube.nodes.pod_status import completed_status, is_of_job, observed_status, ready_status, stopped_status
 from fakekube.nodes.pod_workers import PodWorkers
 from fakekube.nodes.prober import Probes
 from fakekube.nodes.rules import RULES
-from fakekube.nodes.running_pods import RunningPods, has_other_images
+from fakekube.nodes.running_pods import has_other_images, sync_ephemeral_containers
 from fakekube.nodes.status_manager import StatusManager
 
 if TYPE_CHECKING:
@@ -192,7 +191,7 @@ class Kubelet(StatusManager):
         )
         self._probes = Probes(self, self._commands, self._workers)
         self._certificates: PodCertificates | None = None
-        self._running = RunningPods(self, self._workers, self._on_node)
+        self._allocation = AllocationManager(self, self._workers, self._on_node)
         for node in self.cache.list("nodes"):
             self._hold_node_addresses(node)
             self.enqueue(Key("", node["metadata"]["name"]))
@@ -232,14 +231,14 @@ class Kubelet(StatusManager):
             if not pods:
                 del self._on_node[node]
             self._forget_pod(metadata["uid"])
-            self._running.allocation.forget(node, key)
-            return self._running.allocation.pods_with_pending_resize(node)
+            self._allocation.forget(node, key)
+            return self._allocation.pods_with_pending_resize(node)
         pods.add(key)
         status = obj.get("status") or {}
         if status.get("podIP") and not obj["spec"].get("hostNetwork"):
             for ip in status.get("podIPs") or ():
                 self._addresses.hold(metadata["uid"], ip["ip"])
-        return (key, *self._running.allocation.pods_with_pending_resize(node))
+        return (key, *self._allocation.pods_with_pending_resize(node))
 
     def _forget_pod(self, uid: str) -> None:
         """Releases the addresses of a deleted pod, and drops what is remembered of it."""
@@ -372,9 +371,10 @@ class Kubelet(StatusManager):
             if status.get("phase") == "Running":
                 if has_other_images(pod) and pod["metadata"]["uid"] not in self._workers:
                     self._workers.adopt(pod, plan)
-                pod, exits = self._running.sync(key, pod, node, exits)
-            elif status.get("phase") == "Pending" and status.get("containerStatuses") and is_resized(pod):
-                pod, _ = self._running.allocation.sync(key, pod, node)
+                pod, exits = sync_ephemeral_containers(self, pod, exits)
+            if status.get("phase") in ("Pending", "Running") and status.get("containerStatuses"):
+                pod, restarts = self._allocation.sync(key, pod, node)
+                exits = [*exits, *restarts]
             if (observed := observed_status(pod)) is not None:
                 pod = self.patch_status("pods", pod, observed, manager="kubelet")
             self._commands.start(pod)
@@ -387,7 +387,7 @@ class Kubelet(StatusManager):
             self._run_at_once(pod, node)
         elif status.get("phase") == "Running" and is_of_job(pod):
             status = completed_status(pod, self.client.now())
-            self.patch_status("pods", pod, status | self._resources_of(pod, status["phase"]))
+            self.patch_status("pods", pod, status | self._allocation.resources_to_write(pod, status["phase"]))
         if pod["spec"].get("activeDeadlineSeconds") is not None:
             self._check_deadline(key, pod, node)
         if status.get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"] and _limits_local_storage(pod):
@@ -487,7 +487,7 @@ class Kubelet(StatusManager):
                 events = (event for one in containers for event in starting_events(one, self.context.emulation.minor))
                 record_container_events(self.recorder, pod, events)
             status = ready_status(pod, *found, self.client.now())
-            self.patch_status("pods", pod, status | self._resources_of(pod, status["phase"]))
+            self.patch_status("pods", pod, status | self._allocation.resources_to_write(pod, status["phase"]))
 
     @property
     def _pace(self) -> float:
@@ -517,16 +517,10 @@ class Kubelet(StatusManager):
 
     def _write_planned_status(self, pod: Object, status: Object) -> Object:
         try:
-            return self.patch_status("pods", pod, status | self._resources_of(pod, status["phase"]), manager="kubelet")
+            status = status | self._allocation.resources_to_write(pod, status["phase"])
+            return self.patch_status("pods", pod, status, manager="kubelet")
         finally:
             self._commands.status_written(pod)
-
-    def _resources_of(self, pod: Object, phase: str) -> Object:
-        """Returns the fields to set in the status of a pod about its resources as a whole, unless a resize is not done."""
-        status = pod.get("status") or {}
-        if not self.context.emulation.enabled(POD_LEVEL_RESIZE) or any(find_condition(status, one) for one in CONDITIONS):
-            return {}
-        return replacing(status, resources_in_status(pod["spec"], phase))
 
     def _addresses_for(self, pod: Object, node: Object) -> tuple[str, list[str]] | None:
         """Returns the addresses of node and pod. If none is free, records an event, requeues the pod and returns None."""

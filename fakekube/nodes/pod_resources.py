@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apis.core.pods.resize import RESIZABLE
-from fakekube.apis.core.pods.resources import container_sums, pod_limits, pod_requests
+from fakekube.apis.core.pods.resources import Amounts, container_sums, pod_limits, pod_requests
 from fakekube.apis.core.pods.visitor import is_sidecar
 from fakekube.base.objects import StoredObject
 
@@ -29,10 +29,9 @@ def _containers_of(spec: StoredObject) -> Iterable[StoredObject]:
     return chain(spec.get("initContainers") or (), spec["containers"])
 
 
-def effective_limits(spec: StoredObject, container: StoredObject) -> dict[str, Any]:
-    """Returns the limits that a container has: its own, and else those of its pod."""
-    of_pod = (spec.get("resources") or {}).get("limits") or {}
-    return {**of_pod, **((container.get("resources") or {}).get("limits") or {})}
+def effective_limits(of_pod: StoredObject | None, own: StoredObject | None) -> dict[str, Any]:
+    """Returns the limits that a container has: those in its own resources, and else those in the resources of its pod."""
+    return {**((of_pod or {}).get("limits") or {}), **((own or {}).get("limits") or {})}
 
 
 def cgroup_resources(spec: StoredObject) -> Resources:
@@ -41,9 +40,13 @@ def cgroup_resources(spec: StoredObject) -> Resources:
     each = [(one.get("resources") or {}).get("limits") or {} for one in _containers_of(spec)]
     limits = pod_limits({"spec": spec})
     return {
-        "requests": {name: str(amount) for name, amount in pod_requests({"spec": spec}).items()},
-        "limits": {name: str(limits[name]) for name in limits if name in own or all(name in one for one in each)},
+        "requests": _print(pod_requests({"spec": spec})),
+        "limits": _print({name: limits[name] for name in limits if name in own or all(name in one for one in each)}),
     }
+
+
+def _print(amounts: Amounts) -> dict[str, str]:
+    return {name: str(amount) for name, amount in amounts.items()}
 
 
 def resources_in_status(spec: StoredObject, phase: str) -> dict[str, Any]:
@@ -58,15 +61,15 @@ def resources_in_status(spec: StoredObject, phase: str) -> dict[str, Any]:
     whole = spec.get("resources")
     if not whole:
         return {}
-    requests = {name: str(amount) for name, amount in pod_requests({"spec": spec}).items()}
+    of_cgroup = cgroup_resources(spec)
+    requests = of_cgroup["requests"]
     if phase == "Running":
-        of_cgroup = cgroup_resources(spec)
         found = {
             side: {**(whole.get(side) or {}), **{name: amounts[name] for name in RESIZABLE if name in amounts}}
             for side, amounts in of_cgroup.items()
         }
     else:
-        found = {"requests": requests, "limits": {name: str(amount) for name, amount in pod_limits({"spec": spec}).items()}}
+        found = {"requests": requests, "limits": _print(pod_limits({"spec": spec}))}
     fields: dict[str, Any] = {"resources": {side: amounts for side, amounts in found.items() if amounts}}
     return fields | ({"allocatedResources": requests} if requests else {})
 

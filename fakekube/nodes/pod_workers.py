@@ -162,15 +162,13 @@ class PodWorkers:
             self._write_state(pod, worker, addresses, now)
         return changed
 
-    def resize(self, pod: Object) -> bool:
-        """Applies the new resources of a resized pod. Returns False if the pod has no state machine."""
+    def resize(self, pod: Object) -> None:
+        """Applies the new resources of a resized pod, if it has a state machine."""
         worker = self._workers.get(pod["metadata"]["uid"])
-        if worker is None:
-            return False
-        specs = containers_by_name(pod["spec"])
-        for container in worker.state.containers:
-            container.spec = specs.get(container.name, container.spec)
-        return True
+        if worker is not None:
+            specs = containers_by_name(pod["spec"])
+            for container in worker.state.containers:
+                container.spec = specs.get(container.name, container.spec)
 
     def delay_stop(self, pod: Object, seconds: Mapping[str, float]) -> None:
         """Sets the minimum seconds that containers of a pod take to stop, by their names."""

@@ -1,4 +1,4 @@
-"""The sync of running pods: starts ephemeral containers, which are never restarted, and applies resizes.
+"""The sync of running pods: starts ephemeral containers, which are never restarted, and finds changes of images.
 
 Invariant: the status of a terminated ephemeral container does not change any more.
 
@@ -8,16 +8,13 @@ pkg/kubelet/kubelet_pods.go (convertToAPIContainerStatuses).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from fakekube.base.objects import Object, StoredObject
-from fakekube.controllers.reconciler import Key
-from fakekube.nodes.allocation import AllocationManager
 from fakekube.nodes.container_events import record_container_events, starting_events
 from fakekube.nodes.node_state import Exit
 from fakekube.nodes.pod_status import container_id, image_id
-from fakekube.nodes.pod_workers import PodWorkers
 
 if TYPE_CHECKING:
     from fakekube.nodes.status_manager import StatusManager
@@ -88,37 +85,20 @@ def has_other_images(pod: StoredObject) -> bool:
     return any(one["image"] != images.get(one["name"]) for one in status.get("containerStatuses") or ())
 
 
-class RunningPods:
-    """Syncs the running pods.
+def sync_ephemeral_containers(kubelet: StatusManager, pod: Object, exits: Sequence[Exit]) -> tuple[Object, Sequence[Exit]]:
+    """Starts the ephemeral containers of a running pod, and writes their exits.
 
-    Args:
-        kubelet: the kubelet of the pods.
-        workers: the state machines of pods with plans.
-        on_node: node → its pods.
+    Returns the updated pod, and the exits of its other containers. Raises ApiError.
     """
-
-    def __init__(self, kubelet: StatusManager, workers: PodWorkers, on_node: Mapping[str, set[Key]]) -> None:
-        self._kubelet = kubelet
-        self.allocation = AllocationManager(kubelet, workers, on_node)
-
-    def sync(self, key: Key, pod: Object, node: Object, exits: Sequence[Exit]) -> tuple[Object, Sequence[Exit]]:
-        """Syncs a pod. Returns the updated pod, and the exits that are still to be written. Raises ApiError."""
-        if pod["spec"].get("ephemeralContainers"):
-            names = {one["name"] for one in pod["spec"]["ephemeralContainers"]}
-            pod = self._sync_ephemeral(pod, [one for one in exits if one.container in names])
-            exits = [one for one in exits if one.container not in names]
-        pod, restarts = self.allocation.sync(key, pod, node)
-        return pod, [*exits, *restarts]
-
-    # --- Ephemeral containers -----------------------------------------------------------------------------------------
-
-    def _sync_ephemeral(self, pod: Object, exits: Sequence[Exit]) -> Object:
-        change = ephemeral_statuses(pod, exits, self._kubelet.client.now())
-        if change is None:
-            return pod
-        written = self._kubelet.patch_status("pods", pod, {"ephemeralContainerStatuses": change.statuses}, manager="kubelet")
-        for one in written["spec"]["ephemeralContainers"]:
-            if one["name"] in change.started:
-                events = starting_events(one, self._kubelet.context.emulation.minor)
-                record_container_events(self._kubelet.recorder, written, events)
-        return written
+    names = {one["name"] for one in pod["spec"].get("ephemeralContainers") or ()}
+    if not names:
+        return pod, exits
+    others = [one for one in exits if one.container not in names]
+    change = ephemeral_statuses(pod, [one for one in exits if one.container in names], kubelet.client.now())
+    if change is None:
+        return pod, others
+    written = kubelet.patch_status("pods", pod, {"ephemeralContainerStatuses": change.statuses}, manager="kubelet")
+    for one in written["spec"]["ephemeralContainers"]:
+        if one["name"] in change.started:
+            record_container_events(kubelet.recorder, written, starting_events(one, kubelet.context.emulation.minor))
+    return written, others

@@ -22,6 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from fakekube.apimachinery.schema.quantity import parse
+from fakekube.apis.core.pods.resources import with_status_resources
 from fakekube.base.objects import StoredObject
 from fakekube.nodes.pod_resources import cgroup_resources
 
@@ -169,8 +170,6 @@ def add_node_cgroups(files: FileSystem, pods: Callable[[], Iterable[StoredObject
 
 def pod_cgroup(pod: StoredObject) -> Resources:
     """Returns the resources of the cgroup of a pod."""
-    from fakekube.apis.core.pods.resources import with_status_resources
-
     return cgroup_resources(with_status_resources(pod)["spec"])
 
 

@@ -254,7 +254,7 @@ class Sandbox:
         if not pod["spec"].get("resources"):
             return found
         actuated = (pod.get("status") or {}).get("resources") or pod["spec"]["resources"]
-        return {**found, "limits": effective_limits({"resources": actuated}, {"resources": found})}
+        return {**found, "limits": effective_limits(actuated, found)}
 
     def _oom_score_of(self, container: Container) -> int:
         """Returns the adjustment of the scores of a container's processes when memory is short; 0 without a node."""

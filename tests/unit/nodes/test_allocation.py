@@ -168,6 +168,19 @@ def test_a_resize_is_in_progress_until_the_container_has_been_restarted(cluster:
     assert not seen[-1][0] and seen[-1][1]["restartCount"] == 1
 
 
+def test_a_resize_restarts_a_sidecar_while_an_init_container_runs(cluster: Cluster) -> None:
+    policy = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
+    container = {"image": "busybox", "command": ["sleep", "1000"], "resources": {"requests": {"cpu": "100m"}}}
+    sidecar = {"name": "sidecar", "restartPolicy": "Always", "resizePolicy": policy, **container}
+    cluster.create(pod("p", initContainers=[sidecar, {"name": "init", **container}]))
+    cluster.settle()
+    patch(cluster, {"initContainers": [{"name": "sidecar", "resources": {"requests": {"cpu": "200m"}}}]})
+    found = status_of(cluster)
+    assert found["phase"] == "Pending"
+    assert [one["restartCount"] for one in found["initContainerStatuses"]] == [1, 0]
+    assert found["initContainerStatuses"][0]["allocatedResources"] == {"cpu": "200m"}
+
+
 def test_the_cgroup_of_a_container_has_its_resources(cluster: Cluster) -> None:
     policy = [{"resourceName": "cpu", "restartPolicy": "NotRequired"}]
     resources = {"requests": {"cpu": "1"}, "limits": {"cpu": "1500m", "memory": "64Mi"}}
