@@ -297,7 +297,7 @@ class AllocationManager:
         """Returns why limits of memory cannot be lowered: they are below the usage; "" if they can."""
         if self._minor < _USAGE_SINCE or not any("memory" in one.changed or one.restarts for one in changes):
             return ""
-        before, after = (cgroup_resources(one["spec"])["limits"].get("memory") for one in (_with_actuated_resources(pod), pod))
+        before, after = (cgroup_resources(one)["limits"].get("memory") for one in (_actuated_spec(pod), pod["spec"]))
         limit = _bytes(after) if after is not None and _is_lower(before, after) else None
         lower = {one.container["name"]: found for one in changes if not one.restarts and (found := one.lower_limit) is not None}
         if limit is None and not lower:
@@ -407,12 +407,10 @@ def _runs(pod: StoredObject) -> bool:
     return all("running" in (one.get("state") or {}) for one in statuses if one["name"] not in inits)
 
 
-def _with_actuated_resources(pod: StoredObject) -> StoredObject:
-    """Returns the pod with the resources that are actuated."""
-    spec = {**with_status_resources(pod)["spec"]}
-    if spec.get("resources"):
-        spec["resources"] = pod["status"].get("resources") or {}
-    return {**pod, "spec": spec}
+def _actuated_spec(pod: StoredObject) -> StoredObject:
+    """Returns the spec of a pod with the resources that are actuated."""
+    spec = with_status_resources(pod)["spec"]
+    return {**spec, "resources": pod["status"].get("resources") or {}} if spec.get("resources") else spec
 
 
 def _replacing(status: StoredObject, fields: Mapping[str, Any]) -> Object:

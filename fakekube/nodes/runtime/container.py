@@ -50,6 +50,7 @@ from fakekube.nodes.runtime.scheduling import (
     current,
     serve,
     sleep,
+    wait_for_ever,
     wait_until,
 )
 from fakekube.nodes.runtime.shell.interpreter import Shell
@@ -628,16 +629,17 @@ class MainProgram:
         plan = self.container.behaviour().logs
         if plan is not None:
             await _log(plan, _Output(self, plan.stream))
-            return await _forever()
-        for line in START_LINES.get(base_name(self.container.spec.get("image", "")), ()) if not self._argv() else ():
-            await _Output(self, "stdout").write(f"{line}\n".encode())
+            return await wait_for_ever()
         argv = self._argv()
         if not argv:
-            if base_name(self.container.spec.get("image", "")) in ENTRYPOINTS:
+            image = base_name(self.container.spec.get("image", ""))
+            for line in START_LINES.get(image, ()):
+                await _Output(self, "stdout").write(f"{line}\n".encode())
+            if image in ENTRYPOINTS:
                 self.is_server = True
                 return await serve()
             self._tell_absent()
-            return await _forever()
+            return await wait_for_ever()
         stdin: Descriptor = PipeReader(self.stdin) if self.container.spec.get("stdin") else Null()
         descriptors: dict[int, Descriptor] = {0: stdin, 1: _Output(self, "stdout"), 2: _Output(self, "stderr")}
         if self.container.spec.get("tty"):
@@ -655,7 +657,7 @@ class MainProgram:
             return await self.container.execute(argv, program)
         except ProgramNotFound:
             self._tell_absent()
-            return await _forever()
+            return await wait_for_ever()
 
     def _tell_absent(self) -> None:
         """Reports to the log that the shell does not have the program."""
@@ -669,11 +671,6 @@ _NOT_STARTED: Final = 255
 
 #: Images whose entry points are programs that the shell does not have.
 ENTRYPOINTS: Final = frozenset({"nginx", "postgres", "mysql", "redis", "httpd", "pause"})
-
-
-async def _forever() -> int:
-    """Waits until the program is killed."""
-    return await wait_until(lambda: None)
 
 
 async def _log(plan: LogPlan, output: Descriptor) -> None:

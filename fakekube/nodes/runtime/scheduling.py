@@ -170,6 +170,11 @@ async def wait_until(condition: Callable[[], T | None], *sources: Source) -> T:
             source.unsubscribe(wake)
 
 
+async def wait_for_ever() -> int:
+    """Waits until the task is killed."""
+    return await wait_until(lambda: None)
+
+
 async def sleep(seconds: float) -> None:
     """Waits for a number of seconds of the cluster's clock."""
     task = current()
@@ -184,12 +189,11 @@ async def serve() -> int:
     """Waits as a server does, until a signal stops it. Returns its exit code, 0."""
     current().caught = _STOPS
     try:
-        code: int = await wait_until(lambda: None)
+        await wait_for_ever()
     except Killed as killed:
         if killed.signal not in _STOPS:
             raise
-        return 0
-    return code
+    return 0
 
 
 class Task:

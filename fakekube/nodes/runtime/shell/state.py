@@ -18,7 +18,7 @@ from fakekube.nodes.runtime.descriptors import Descriptor
 from fakekube.nodes.runtime.filesystem import File, FileSystem, Node
 from fakekube.nodes.runtime.program import Program
 from fakekube.nodes.runtime.scheduling import Task, check_memory
-from fakekube.nodes.runtime.shell.expansion import ExpansionError
+from fakekube.nodes.runtime.shell.expansion import BLANKS, ExpansionError
 from fakekube.nodes.runtime.shell.syntax import Command, Function, Script
 
 
@@ -89,7 +89,7 @@ class ShellState(ABC):
         """Returns a shell with the environment and the descriptors of a program."""
         made = cls(program, name, list(arguments), dict(program.env), set(program.env), descriptors=dict(program.descriptors))
         made.cwd, made.umask = program.cwd, program.umask
-        made.variables.setdefault("IFS", " \t\n")
+        made.variables.setdefault("IFS", BLANKS)
         made.variables["PWD"] = program.cwd
         return made
 
