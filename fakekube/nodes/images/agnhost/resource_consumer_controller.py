@@ -21,6 +21,10 @@ _FLAGS: Final = {
 }
 
 
+#: The maximum number of equal requests to the consumers for one request to the controller.
+_MAX_REQUESTS: Final = 1000
+
+
 class _Kind(NamedTuple):
     """What one path of the controller distributes."""
 
@@ -65,14 +69,14 @@ def _distribute(program: Program, url: str, kind: _Kind, form: Mapping[str, str]
     try:
         amount, size, seconds = (int(form[name]) for name in (kind.amount, kind.size, "durationSec"))
     except ValueError:
-        size = 0
+        return ARGUMENT_INCORRECT
     if size <= 0:
         return ARGUMENT_INCORRECT
     count, rest = divmod(amount, size)
     each, one = kind.sending.format(size), kind.sending.format(rest)
     lines = [f"RC manager: sending {count} requests to {each} each and 1 request to {one}"]
     common = {name: form[name] for name in kind.names}
-    for part in [size] * count + [rest] * (rest > 0):
+    for part in [size] * min(count, _MAX_REQUESTS) + [rest] * (rest > 0):
         query = urlencode({**common, kind.amount: part, "durationSec": seconds})
         try:
             fetch(program, f"{url}?{query}", b"")

@@ -11,6 +11,7 @@ import pytest
 from fakekube import Cluster
 from fakekube.net.streaming.kubelet_api import PortForwardError
 from fakekube.nodes.images import agnhost
+from fakekube.nodes.images.agnhost import resource_consumer_controller
 from fakekube.nodes.runtime.commands import APPLETS, command
 
 AGNHOST = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
@@ -307,7 +308,7 @@ def test_every_subcommand_and_every_applet_has_a_program() -> None:
     assert [name for name in APPLETS if command(name) is None] == []
 
 
-def test_the_resource_consumer_controller_spreads_what_is_consumed(cluster: Cluster) -> None:
+def test_the_resource_consumer_controller_spreads_what_is_consumed(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     consumer = pod("consumer") | {"spec": {"containers": [{"name": "c", "image": "e2e-test-images/resource-consumer:1.14"}]}}
     cluster.create(consumer)
     ports = [{"port": 80, "targetPort": 8080}]
@@ -324,6 +325,12 @@ def test_the_resource_consumer_controller_spreads_what_is_consumed(cluster: Clus
     )
     metrics = cluster.request("GET", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/consumer").json()
     assert metrics["containers"][0]["usage"]["cpu"] == "251m"
+    monkeypatch.setattr(resource_consumer_controller, "_MAX_REQUESTS", 3)
+    query = "megabytes=1000000000&durationSec=1&requestSizeMegabytes=1"
+    assert run(cluster, f"curl -s -X POST '{url}/ConsumeMem?{query}'").splitlines() == [
+        "RC manager: sending 1000000000 requests to consume 1 MB each and 1 request to consume 0 MB",
+        *["Consumed 1 megabytes"] * 3,
+    ]
     assert run(cluster, f"curl -s '{url}/ConsumeCPU'") == "Bad request. Not a POST request\n"
     assert run(cluster, f"curl -s -X POST '{url}/ConsumeMem'") == "not given function argument\n"
     assert run(cluster, f"curl -s -X POST '{url}/ConsumeMem?megabytes=1&durationSec=1&requestSizeMegabytes=0'").startswith(
