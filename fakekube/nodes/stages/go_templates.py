@@ -41,7 +41,7 @@ CONTEXT: Final = frozenset(
 
 Function = Callable[..., Any]
 
-#: Nothing is tried twice: a template may be made to take long.
+#: The quantifiers are possessive, so that the time is linear for every template.
 _ACTION: Final = re.compile(
     r"\{\{(-\s)?\s*+(/\*.*?\*/|(?:\"(?:[^\"\\]|\\.)*+\"|`[^`]*+`|(?!\s-\}\}|\}\})[^\"`])*+)\s*(\s-)?\}\}", re.DOTALL
 ).match

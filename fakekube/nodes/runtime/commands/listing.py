@@ -150,7 +150,7 @@ async def _stat(program: Program) -> int:
 async def _du(program: Program) -> int:
     flags, paths = options(program, "shakcmd:")
     depth = 0 if "s" in flags else int(flags.get("d", "-1"))
-    code = sum_ = 0
+    code = of_all = 0
 
     def line(total: int, name: str) -> str:
         shown = _human(total * 1024) if "h" in flags else str(-(-total // 1024) if "m" in flags else total)
@@ -169,9 +169,9 @@ async def _du(program: Program) -> int:
             level = top[len(path) :].strip("/").count("/") + (top != path)
             if (isinstance(node, Directory) or "a" in flags or top == path) and (depth < 0 or level <= depth):
                 await program.write(line(total, top))
-        sum_ += total
+        of_all += total  # the path itself has come last
     if "c" in flags:
-        await program.write(line(sum_, "total"))
+        await program.write(line(of_all, "total"))
     return code
 
 
