@@ -29,6 +29,12 @@ def _containers_of(spec: StoredObject) -> Iterable[StoredObject]:
     return chain(spec.get("initContainers") or (), spec["containers"])
 
 
+def actuated_resources(pod: StoredObject) -> StoredObject | None:
+    """Returns the resources of a pod as a whole that are actuated: those in its status, if there are some."""
+    whole: StoredObject | None = pod["spec"].get("resources")
+    return ((pod.get("status") or {}).get("resources") or whole) if whole else None
+
+
 def effective_limits(of_pod: StoredObject | None, own: StoredObject | None) -> dict[str, Any]:
     """Returns the limits that a container has: those in its own resources, and else those in the resources of its pod."""
     return {**((of_pod or {}).get("limits") or {}), **((own or {}).get("limits") or {})}

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from fakekube.apimachinery.schema.quantity import parse
 from fakekube.apis.core.pods.resources import with_status_resources
 from fakekube.base.objects import StoredObject
-from fakekube.nodes.pod_resources import cgroup_resources
+from fakekube.nodes.pod_resources import actuated_resources, cgroup_resources
 
 if TYPE_CHECKING:
     from fakekube.base.clock import Clock
@@ -170,7 +170,7 @@ def add_node_cgroups(files: FileSystem, pods: Callable[[], Iterable[StoredObject
 
 def pod_cgroup(pod: StoredObject) -> Resources:
     """Returns the resources of the cgroup of a pod."""
-    return cgroup_resources(with_status_resources(pod)["spec"])
+    return cgroup_resources({**with_status_resources(pod)["spec"], "resources": actuated_resources(pod)})
 
 
 def _milli_cpu(resources: Resources, side: str) -> int:

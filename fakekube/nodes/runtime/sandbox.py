@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from fakekube.apimachinery.schema.quantity import parse
 from fakekube.base.objects import StoredObject
 from fakekube.net.streaming.kubelet_api import Connection, Destination, KubeletError
-from fakekube.nodes.pod_resources import effective_limits, oom_score_adjustment
+from fakekube.nodes.pod_resources import actuated_resources, effective_limits, oom_score_adjustment
 from fakekube.nodes.pod_state import KILLED
 from fakekube.nodes.pod_status import status_of
 from fakekube.nodes.runtime.behaviour import Behaviour, PortHandler
@@ -251,10 +251,8 @@ class Sandbox:
         pod = self.pod
         status = status_of(pod, container.name) or {}
         found: StoredObject = status.get("resources") or container.spec.get("resources") or {}
-        if not pod["spec"].get("resources"):
-            return found
-        actuated = (pod.get("status") or {}).get("resources") or pod["spec"]["resources"]
-        return {**found, "limits": effective_limits(actuated, found)}
+        whole = actuated_resources(pod)
+        return found if whole is None else {**found, "limits": effective_limits(whole, found)}
 
     def _oom_score_of(self, container: Container) -> int:
         """Returns the adjustment of the scores of a container's processes when memory is short; 0 without a node."""

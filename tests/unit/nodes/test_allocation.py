@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
+from fakekube.nodes.runtime.resources import pod_cgroup
 
 
 @pytest.fixture
@@ -230,6 +231,7 @@ def test_a_limit_of_memory_below_the_usage_is_not_actuated(cluster: Cluster) -> 
     assert condition(cluster, "PodResizeInProgress") == ("Error", both)
     found = status_of(cluster)
     assert found["allocatedResources"] == {"memory": "10Mi"} and found["resources"] == limited("64Mi")["resources"]
+    assert pod_cgroup(cluster.get("pods", "p")) == limited("64Mi")["resources"]
     assert {"ResizeStarted", "ResizeError"} <= set(events(cluster)) and "ResizeCompleted" not in events(cluster)
     cluster.pods.on(name="p").uses(memory="5Mi")
     cluster.clock.advance(minutes=1)
