@@ -307,13 +307,13 @@ class _Values:
         high = max(low, 12) if high is None else min(high, max(low, 64))
         if schema.get("format") in _FORMATS:
             return _FORMATS[schema["format"]]
-        fits = matcher(schema["pattern"]) if "pattern" in schema else lambda _text: True
-        if "pattern" not in schema:
-            made: st.SearchStrategy[str] = st.text(_PRINTABLE, min_size=low, max_size=high)
-        else:
-            longest = schema.get("maxLength") or 1 << 20
+        likely = [text for text in literals[0] if low <= len(text) <= high]
+        if "pattern" in schema:
+            fits, longest = matcher(schema["pattern"]), schema.get("maxLength") or 1 << 20
             made = _texts_like(schema["pattern"]).filter(lambda text: low <= len(text) <= longest and fits(text))
-        likely = [text for text in literals[0] if low <= len(text) <= high and fits(text)]
+            likely = [text for text in likely if fits(text)]
+        else:
+            made = st.text(_PRINTABLE, min_size=low, max_size=high)
         return st.sampled_from(likely) | made if likely else made
 
     def _array(self, schema: Schema, literals: Any, depth: int) -> st.SearchStrategy[Any]:
@@ -356,22 +356,41 @@ class _Values:
         return st.deferred(lambda: self.strategy(schema, literals, depth + 1))
 
 
-#: Syntax of Go's regular expressions → Python's for texts that are mostly the same.
-_PYTHON_SYNTAX: Final = (
-    (r"\d", "[0-9]"), (r"\z", r"\Z"), (r"\pL", "[A-Za-z]"), (r"\p{L}", "[A-Za-z]"), (r"\pN", "[0-9]"), (r"\p{N}", "[0-9]"),
-    ("[:alnum:]", "A-Za-z0-9"), ("[:alpha:]", "A-Za-z"), ("[:digit:]", "0-9"), ("[:lower:]", "a-z"), ("[:upper:]", "A-Z"),
-    ("[:space:]", r"\s"), ("[:word:]", r"\w"), ("[:xdigit:]", "0-9A-Fa-f"),
-)  # fmt: skip
+#: Classes of Go's regular expressions → the characters of ASCII in them, as they stand between brackets.
+_CHARACTERS: Final = {
+    r"\d": "0-9", r"\pL": "A-Za-z", r"\p{L}": "A-Za-z", r"\pN": "0-9", r"\p{N}": "0-9",
+    "[:alnum:]": "A-Za-z0-9", "[:alpha:]": "A-Za-z", "[:digit:]": "0-9", "[:lower:]": "a-z", "[:upper:]": "A-Z",
+    "[:space:]": r"\s", "[:word:]": r"\w", "[:xdigit:]": "0-9A-Fa-f",
+}  # fmt: skip
+#: An escape, a class with a name, the beginning of brackets (where a ] is a character), or their end.
+_TOKEN: Final = re.compile(r"\\p\{\w+\}|\\p\w|\\.|\[:\w+:\]|\[\^?\]?|\]", re.DOTALL)
 _FLAGS: Final = re.compile(r"\(\?([imsU]+)\)")
 
 
 def _texts_like(pattern: str) -> st.SearchStrategy[str]:
     """Returns a strategy for texts of which most match a pattern of Go."""
     flags = {flag for group in _FLAGS.findall(pattern) for flag in group if flag != "U"}
-    for syntax, translation in _PYTHON_SYNTAX:
-        pattern = pattern.replace(syntax, translation)
     start = f"(?{''.join(sorted(flags))})" if flags else ""
-    return st.from_regex(start + _FLAGS.sub("", pattern), alphabet=_PRINTABLE)
+    return st.from_regex(start + _in_python(_FLAGS.sub("", pattern)), alphabet=_PRINTABLE)
+
+
+def _in_python(pattern: str) -> str:
+    """Returns a pattern of Go in the syntax of Python, which matches mostly the same texts of ASCII."""
+    within_brackets = False
+
+    def translate(found: re.Match[str]) -> str:
+        nonlocal within_brackets
+        token = found[0]
+        if token in _CHARACTERS:
+            return _CHARACTERS[token] if within_brackets else f"[{_CHARACTERS[token]}]"
+        if token[0] == "[" and within_brackets:
+            within_brackets = not token.endswith("]")
+            return "\\" + token
+        if token[0] in "[]":
+            within_brackets = token[0] == "["
+        return r"\Z" if token == r"\z" else token
+
+    return _TOKEN.sub(translate, pattern)
 
 
 def _bounds(schema: Schema, kind: type[Any]) -> tuple[Any, Any]:

@@ -152,6 +152,11 @@ def test_texts_of_rules_are_likely_and_failures_shrink() -> None:
         ({"type": "string", "minLength": 2, "maxLength": 3}, lambda value: 2 <= len(value) <= 3),
         ({"type": "string", "pattern": "^(?i)[a-z]-[0-9]$"}, lambda value: re.fullmatch("[A-Za-z]-[0-9]", value)),
         ({"type": "string", "pattern": r"^[[:alpha:]]+\d\z"}, lambda value: re.fullmatch("[A-Za-z]+[0-9]", value)),
+        (
+            {"type": "string", "pattern": r"^[\da-f]{2}[^\pL[:digit:]]$"},
+            lambda value: re.fullmatch("[0-9a-f]{2}[^A-Za-z0-9]", value),
+        ),
+        ({"type": "string", "pattern": "^[[]a][]b[]$"}, lambda value: value in ("[a]]", "[a]b", "[a][")),
         ({"type": "string", "enum": ["a", "b"]}, lambda value: value in ("a", "b")),
         ({"type": "string", "format": "date-time"}, lambda value: value.endswith("Z")),
         ({"type": "boolean", "nullable": True}, lambda value: value in (True, False, None)),
