@@ -66,11 +66,11 @@ class ChildTerminates(Rule):
         return judge_write_backoff(trial)
 
 
-class ChildrenOfTheDying(Rule):
+class ChildrenOfTerminating(Rule):
     """A copy is being deleted, and somebody else's finalizer keeps it, as foreground deletion does; its children are deleted."""
 
     id = Finalizers.id
-    name = "dying"
+    name = "terminating"
     provocation = "an object is being deleted, somebody else's finalizer keeps it, and its children are deleted"
     obligation = "an object with a deletionTimestamp gets no new children: in a foreground deletion it waits until it has none"
     advice = "look at metadata.deletionTimestamp before anything else, and create nothing for an object that has one"
@@ -121,4 +121,4 @@ class ChildrenOfTheDying(Rule):
         return None
 
 
-RULES: tuple[type[Rule], ...] = (ChildTerminates, ChildrenOfTheDying)
+RULES: tuple[type[Rule], ...] = (ChildTerminates, ChildrenOfTerminating)

@@ -374,7 +374,7 @@ DEFECTS = (
     ("shelves", "no-timeout", "W7"),
     ("shelves", "bookmark-only", "W5"),
     ("shelves", "string-order", "V1"),
-    ("shelves", "works-for-dying", "C4"),
+    ("shelves", "works-for-terminating", "C4"),
     ("shelves", "empty-while-listing", "W12"),
     ("reloads", "forgets-first", "R2"),
     ("reloads", "looks-often", "N3"),

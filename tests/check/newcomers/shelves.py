@@ -379,7 +379,7 @@ BOOKS.relisted.append(EXPECTED.clear)
 
 def reconcile(key):
     shelf = SHELVES.cache.get(key)
-    if shelf is None or (shelf["metadata"].get("deletionTimestamp") and DEFECT != "works-for-dying"):
+    if shelf is None or (shelf["metadata"].get("deletionTimestamp") and DEFECT != "works-for-terminating"):
         return
     uid = shelf["metadata"]["uid"]
     if not EXPECTED.met(uid):

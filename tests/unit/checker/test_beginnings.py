@@ -9,7 +9,7 @@ import pytest
 
 from fakekube.checker.rules import beginnings
 from fakekube.checker.rules.beginnings import ListedLate
-from fakekube.checker.rules.terminations import ChildrenOfTheDying
+from fakekube.checker.rules.terminations import ChildrenOfTerminating
 
 WRITE = ("update", "/apis/example.com/v1/namespaces/default/widgets/wheel/status")
 
@@ -44,7 +44,7 @@ def test_children_of_an_object_that_is_being_deleted_are_created_once_more_at_mo
     copy = SimpleNamespace(token="k2x9", names=lambda: ["wheel-k2x9"])
     trace = SimpleNamespace(since=lambda mark: [call] * made)
     trial: Any = SimpleNamespace(copies=[copy], baseline=baseline, trace=trace, excerpt=list)
-    rule = ChildrenOfTheDying()
+    rule = ChildrenOfTerminating()
     assert rule.find_failure(trial) is None  # it has not begun
     rule.mark = 0
     assert (rule.find_failure(trial) is not None) is broken
