@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fakekube.checker.reaction import Copy, Reaction, children_of, effects_of, has_delivered
+from fakekube.checker.reaction import Copy, Reaction, children_of, effects_of, has_controller, has_delivered
 from fakekube.checker.sample import default_sample
 from fakekube.checker.trial import Baseline, Trial
 from fakekube.checker.verdict import NotExercised
@@ -176,7 +176,7 @@ def _observe_streams(trial: Trial, copies: Sequence[Copy]) -> _Streams:
 def _controls_children(trial: Trial, copy: Copy, reaction: Reaction) -> bool:
     """Reports whether a child of a copy has a controller reference."""
     made = [child for resource in reaction.children for child in children_of(trial.cluster, copy, resource)]
-    return any(owner.get("controller") for child in made for owner in child["metadata"].get("ownerReferences") or ())
+    return any(map(has_controller, made))
 
 
 def _find_positions(copy: Copy, wanted: Callable[[str, Object], bool]) -> frozenset[int]:

@@ -232,6 +232,21 @@ def leaves_of(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tu
         yield path, value
 
 
+def find_differences(old: StoredObject, new: StoredObject) -> dict[tuple[str | int, ...], tuple[Any, Any]]:
+    """Returns the old and the new value of each place where two states of an object differ, without what the server sets itself.
+
+    A value that is not there is None.
+    """
+    before, after = dict(leaves_of(old)), dict(leaves_of(new))
+    pairs = {path: (before.get(path), after.get(path)) for path in before | after if path[:2] not in SYSTEM_FIELDS}
+    return {path: (one, other) for path, (one, other) in pairs.items() if one != other}
+
+
+def has_controller(obj: Object) -> bool:
+    """Reports whether an object has a controller reference."""
+    return any(owner.get("controller") for owner in obj["metadata"].get("ownerReferences") or ())
+
+
 def is_time(value: Any) -> bool:
     """Reports whether a value is a time, as the API writes it."""
     return isinstance(value, str) and _TIME.match(value) is not None

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from fakekube.checker.judges import judge_extra_children
-from fakekube.checker.reaction import SYSTEM_FIELDS, leaves_of, states_around
+from fakekube.checker.reaction import find_differences, states_around
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.sieve import StaleChildren, lease_seconds
 from fakekube.checker.verdict import NotExercised, Verdict
@@ -117,12 +117,7 @@ class ListedLate(Rule):
 def _are_undone(trial: Trial, calls: Sequence[Call]) -> bool:
     """Reports whether the last of some writes to an object leaves it as it was before the first one."""
     first, last = (states_around(trial.cluster, call, call.name) for call in (calls[0], calls[-1]))
-    if first is None or last is None:
-        return False
-    before, after = (
-        {path: one for path, one in leaves_of(state) if path[:2] not in SYSTEM_FIELDS} for state in (first[0], last[1])
-    )
-    return before == after
+    return first is not None and last is not None and not find_differences(first[0], last[1])
 
 
 RULES: tuple[type[Rule], ...] = (ListedLate,)

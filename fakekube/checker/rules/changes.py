@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
 from fakekube.checker.provocations import Budget
-from fakekube.checker.reaction import children_of
+from fakekube.checker.reaction import children_of, leaves_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.apply import AppliedByOthers, applied_resources
 from fakekube.checker.rules.sieve import MissedChange
@@ -270,16 +270,10 @@ def _contains(value: Any, text: str) -> bool:
         return False
 
 
-def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _leaves(value: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yields the paths and values of all that is neither an object nor a list; the items of a list share one path."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _leaves(inner, (*path, key))
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _leaves(inner, (*path, "[]"))
-    else:
-        yield path, value
+    for path, leaf in leaves_of(value):
+        yield tuple("[]" if isinstance(part, int) else part for part in path), leaf
 
 
 class ChangedOverDigits(MissedChange):
@@ -289,7 +283,7 @@ class ChangedOverDigits(MissedChange):
     name = "change"
     provocation = "an object is changed, and its revision gets one digit more by that"
     obligation = MoreDigits.obligation
-    advice = "compare revisions only by equality, or as integers of unlimited size: as a string 99 is greater than 100"
+    advice = MoreDigits.advice
     source = MoreDigits.source
     steps = ()
     fast = False

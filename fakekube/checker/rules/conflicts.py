@@ -267,23 +267,22 @@ class ForeignFields(KeptFields):
     def judge(self, trial: Trial) -> Verdict:
         written = _written_paths(trial)
         for subject in trial.copies:
+            made = {obj["metadata"]["uid"]: obj for obj in subject.objects}
             for resource, now in own_objects(trial, subject):
-                for before in subject.objects:
-                    if before["metadata"]["uid"] != now["metadata"]["uid"]:
-                        continue
-                    lost = [
-                        path
-                        for path in _find_lost_paths(before, now)
-                        if not any(path[: len(one)] == one for one in written.get(resource, ()))
-                    ]
-                    name = before["metadata"]["name"]
-                    calls = [call for call in trial.trace.since(subject.mark) if call.is_write and call.name == name]
-                    culprits = [call for call in calls if call.collection == resource and _loses(trial, call, lost)]
-                    if culprits:
-                        shown = ", ".join(".".join(path) for path in lost[:3])
-                        return Verdict.failure(
-                            f"{resource}/{name} has lost {shown}, which the client does not write", *trial.excerpt(culprits)
-                        )
+                before, own = made.get(now["metadata"]["uid"]), written.get(resource, ())
+                if before is None:
+                    continue
+                lost = [path for path in _find_lost_paths(before, now) if not any(path[: len(one)] == one for one in own)]
+                if not lost:
+                    continue
+                name = now["metadata"]["name"]
+                calls = [call for call in trial.trace.since(subject.mark) if call.is_write and call.name == name]
+                culprits = [call for call in calls if call.collection == resource and _loses(trial, call, lost)]
+                if culprits:
+                    shown = ", ".join(".".join(path) for path in lost[:3])
+                    return Verdict.failure(
+                        f"{resource}/{name} has lost {shown}, which the client does not write", *trial.excerpt(culprits)
+                    )
         return super().judge(trial)
 
 

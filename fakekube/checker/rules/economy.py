@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import mean
 from typing import TYPE_CHECKING
 
-from fakekube.checker.reaction import SYSTEM_FIELDS, is_time, leaves_of, states_around
+from fakekube.checker.reaction import find_differences, is_time, states_around
 from fakekube.checker.rule import Rule
 from fakekube.checker.trace import LEASES
 from fakekube.checker.verdict import Verdict
@@ -236,10 +236,8 @@ def _changes_only_times(trial: Trial, call: Call) -> bool:
     states = states_around(trial.cluster, call, call.name)
     if states is None:
         return False
-    before, after = (dict(leaves_of(one)) for one in states)
-    changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
-    changed = {path for path in changed if path[:2] not in SYSTEM_FIELDS}
-    return bool(changed) and all(is_time(before.get(path)) and is_time(after.get(path)) for path in changed)
+    changed = find_differences(*states).values()
+    return bool(changed) and all(is_time(before) and is_time(after) for before, after in changed)
 
 
 RULES: tuple[type[Rule], ...] = (IdleRequests, NeedlessWrites)

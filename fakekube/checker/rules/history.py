@@ -61,8 +61,8 @@ class KeptInStep(Rule):
         self.stale: tuple[_Place, _Path, bool] | None = None
         """What has not followed the change, and whether something else in the same object has."""
         self.followed = False
-        self.only_at_start: tuple[_Place, ...] = ()
-        """The objects that have followed the change when the client was started again, and not before."""
+        self.only_at_start: _Place | None = None
+        """An object that has followed the change when the client was started again, and not before."""
         self.changed: Copy | None = None
 
     def require(self, baseline: Baseline) -> None:
@@ -89,21 +89,24 @@ class KeptInStep(Rule):
             return _Compared(trial, unchanged, fresh, changed)
 
         trial.await_until(lambda: self._is_in_step(trial, compare()), trial.reaction_timeout)
-        self.stale = self._find_stale(trial, compare())
-        if not self.followed and compare().stale() and trial.session.starter.restartable:
-            self.only_at_start = self._follows_at_start(trial, compare)
+        compared = compare()
+        self.followed = bool(compared.find_followers())
+        self.stale = self._find_stale(trial, compared)
+        if not self.followed and compared.stale() and trial.session.starter.restartable:
+            self.only_at_start = self._find_follower_at_start(trial, compare)
 
-    def _is_in_step(self, trial: Trial, compared: _Compared) -> bool:
+    @classmethod
+    def _is_in_step(cls, trial: Trial, compared: _Compared) -> bool:
         """Reports whether all that can follow the change has done so."""
-        return not compared.stale() or (bool(compared.find_followers()) and self._find_stale(trial, compared) is None)
+        return not compared.stale() or (bool(compared.find_followers()) and cls._find_stale(trial, compared) is None)
 
     @staticmethod
-    def _follows_at_start(trial: Trial, compare: Callable[[], _Compared]) -> tuple[_Place, ...]:
-        """Starts the client again; returns the objects that follow the change then."""
+    def _find_follower_at_start(trial: Trial, compare: Callable[[], _Compared]) -> _Place | None:
+        """Starts the client again; returns the first object that follows the change then."""
         trial.restart_client()
         trial.await_reaction(trial.stimulate(), lambda since: trial.reaction_timeout(since) + lease_seconds(trial))
         trial.await_until(lambda: bool(compare().find_followers()), trial.reaction_timeout)
-        return tuple(compare().find_followers())
+        return min(compare().find_followers(), default=None)
 
     def _make_two(self, trial: Trial, changes: _Changes) -> Sequence[Copy]:
         """Makes two copies that have the changes from the beginning, and returns them.
@@ -133,19 +136,19 @@ class KeptInStep(Rule):
         await_quiet(trial, fresh.mark, [fresh.token])
         return fresh
 
-    def _find_stale(self, trial: Trial, compared: _Compared) -> tuple[_Place, _Path, bool] | None:
-        """Returns what has not followed, first what is in an object of which something else has."""
+    @staticmethod
+    def _find_stale(trial: Trial, compared: _Compared) -> tuple[_Place, _Path, bool] | None:
+        """Returns what has not followed, first what is in an object of which something else has; None if nothing follows."""
         followed = compared.find_followers()
-        self.followed = bool(followed)
         if not followed:
             return None
         found = sorted(compared.stale(), key=lambda one: (one[0] not in followed, str(one)))
         return next(((place, path, place in followed) for place, path in found if compared.can_change(trial, place, path)), None)
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        if self.only_at_start:
+        if self.only_at_start is not None:
             assert self.changed is not None
-            resource = self.only_at_start[0][0]
+            resource, _ = self.only_at_start
             text = f"{resource} for {self.changed.names()[0]} follows a change only when the client is started again"
             return Verdict.failure(text, *trial.excerpt(), by_time=True)
         if self.stale is None:

@@ -7,7 +7,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
-from fakekube.checker.reaction import Copy, EffectKind, children_of, written_fields
+from fakekube.checker.reaction import Copy, EffectKind, children_of, has_controller, written_fields
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.identity import RecreatedOwner, judge_loop
 from fakekube.checker.sample import changes_of_texts, new_token, release_addresses
@@ -349,30 +349,16 @@ class ForeignChild(Rule):
         require_controlled_children(baseline)
 
     def provoke(self, trial: Trial) -> None:
-        owner = trial.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "check-another-owner"}})
+        owner = self._create_owner(trial)
         token = new_token(trial.random)
         pattern = trial.copies[0]
-        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "check-another-owner", "controller": True}
-        reference["uid"] = owner["metadata"]["uid"]
         for effect in trial.baseline.reaction.effects:
             if effect.kind is not EffectKind.CHILD or not effect.has_name:
                 continue
             for child in children_of(trial.cluster, pattern, effect.resource):
-                owners = child["metadata"].get("ownerReferences") or ()
-                if child["metadata"]["name"] != effect.name_for(pattern) or not any(one.get("controller") for one in owners):
-                    continue
-                metadata = {
-                    "name": effect.name.replace("{}", token),
-                    "ownerReferences": [{**reference, "uid": owner["metadata"]["uid"]}],
-                }
-                if "namespace" in child["metadata"]:
-                    metadata["namespace"] = child["metadata"]["namespace"]
-                    if metadata["namespace"] != "default":
-                        continue
-                with suppress(ApiError):
-                    self.foreign.append(
-                        (effect.resource, self._create(trial, effect.resource, child, metadata, (pattern.token, token)))
-                    )
+                if child["metadata"]["name"] == effect.name_for(pattern) and self._can_belong_to_another(child):
+                    metadata = {"name": effect.name.replace("{}", token), "ownerReferences": [owner]}
+                    self._add_foreign(trial, effect.resource, child, metadata, (pattern.token, token))
         if not self.foreign:
             raise NotExercised("no object could be created under the name of a child")
         subject = trial.stimulate(token=token)
@@ -382,6 +368,25 @@ class ForeignChild(Rule):
         if any(effect.detail[:1] == ("delete",) for effect in trial.baseline.deletion.effects):
             trial.delete(subject)  # the client deletes its children itself, and must not delete this one
             trial.wait(trial.baseline.seconds_to_react(2.0))
+
+    @staticmethod
+    def _create_owner(trial: Trial) -> Object:
+        """Creates the object of which the foreign objects are children, and returns the controller reference to it."""
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "check-another-owner", "controller": True}
+        made = trial.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": reference["name"]}})
+        return {**reference, "uid": made["metadata"]["uid"]}
+
+    @staticmethod
+    def _can_belong_to_another(child: Object) -> bool:
+        """Reports whether a child has a controller, and is in the namespace of the other owner or in none."""
+        return has_controller(child) and child["metadata"].get("namespace", "default") == "default"
+
+    def _add_foreign(self, trial: Trial, resource: str, child: Object, metadata: Object, tokens: tuple[str, str]) -> None:
+        """Creates a foreign object in the namespace of a child (see `_create`), if the API accepts it."""
+        if "namespace" in child["metadata"]:
+            metadata = {**metadata, "namespace": child["metadata"]["namespace"]}
+        with suppress(ApiError):
+            self.foreign.append((resource, self._create(trial, resource, child, metadata, tokens)))
 
     @staticmethod
     def _find_body(trial: Trial, resource: str, name: str) -> Object | None:
@@ -453,33 +458,19 @@ class LabelledForeign(ForeignChild):
 
     def provoke(self, trial: Trial) -> None:
         pattern = trial.copies[0]
-        owner = trial.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "check-another-owner"}})
-        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "check-another-owner", "controller": True}
+        owner = self._create_owner(trial)
         for resource in trial.baseline.reaction.children:
-            child = next((one for one in children_of(trial.cluster, pattern, resource) if self._is_labelled(one)), None)
-            if child is None:
-                continue
-            metadata = {
-                "name": f"check-another-{new_token(trial.random)}",
-                "labels": child["metadata"]["labels"],
-                "ownerReferences": [{**reference, "uid": owner["metadata"]["uid"]}],
-            }
-            if "namespace" in child["metadata"]:
-                metadata["namespace"] = child["metadata"]["namespace"]
-            with suppress(ApiError):
-                self.foreign.append((resource, self._create(trial, resource, child, metadata, (pattern.token, pattern.token))))
+            candidates = (one for one in children_of(trial.cluster, pattern, resource) if self._can_belong_to_another(one))
+            child = next((one for one in candidates if one["metadata"].get("labels")), None)
+            if child is not None:
+                name, labels = f"check-another-{new_token(trial.random)}", child["metadata"]["labels"]
+                metadata = {"name": name, "labels": labels, "ownerReferences": [owner]}
+                self._add_foreign(trial, resource, child, metadata, (pattern.token, pattern.token))
         if not self.foreign:
             raise NotExercised("the children that the client controls have no labels")
         trial.wait(trial.baseline.seconds_to_react(1.0))
         touch_objects(trial, pattern)
         trial.wait(trial.baseline.seconds_to_react(1.0))
-
-    @staticmethod
-    def _is_labelled(child: Object) -> bool:
-        """Reports whether a child has labels and a controller in its own namespace."""
-        metadata = child["metadata"]
-        owned = any(owner.get("controller") for owner in metadata.get("ownerReferences") or ())
-        return bool(metadata.get("labels")) and owned and metadata.get("namespace", "default") == "default"
 
 
 #: How many texts of the object of another controller are changed at most.

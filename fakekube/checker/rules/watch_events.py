@@ -569,8 +569,10 @@ class MoreDigits(LargeRevisions):
     steps = ("W5",)
     at_start = False
 
-    #: The first revision with another digit, how many come before it when the cluster starts, and when the changes begin.
-    BOUNDARY, BEFORE, LAST = 1_000_000, 1_000, 5
+    #: The first revision with another digit.
+    BOUNDARY = 1_000_000
+    #: How many revisions before that one the cluster starts, and the provocation begins.
+    BEFORE, LAST = 1_000, 5
 
     def cluster_arguments(self) -> Mapping[str, Any]:
         return {"first_revision": self.BOUNDARY - self.BEFORE}
