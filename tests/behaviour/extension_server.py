@@ -8,7 +8,6 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from tests.behaviour.closable_server import ClosableServer
 from tests.behaviour.webhook_server import JSON, LOCAL, TEXT, Authority, Reply
 
 __all__ = ["ExtensionServer", "Received"]
@@ -55,7 +55,6 @@ class ExtensionServer:
         """What is served beside the group version, by path."""
         self.behave: Behave = lambda request, _: (200, JSON, json.dumps({"path": request.path}).encode())
         self.seen: list[Received] = []
-        self._connections: set[socket.socket] = set()
         key = ec.generate_private_key(ec.SECP256R1())
         alternatives = (*LOCAL, *(x509.DNSName(name) for name in names))
         certificate = authority.sign("extension", key.public_key(), alternatives)
@@ -69,16 +68,12 @@ class ExtensionServer:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.005,), daemon=True)
         self._thread.start()
 
-    def _listen(self, context: ssl.SSLContext) -> http.server.ThreadingHTTPServer:
+    def _listen(self, context: ssl.SSLContext) -> ClosableServer:
         extension = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             wbufsize = -1
-
-            def setup(self) -> None:
-                super().setup()
-                extension._connections.add(self.connection)
 
             def answer(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -102,13 +97,7 @@ class ExtensionServer:
             def log_message(self, *_: Any) -> None:
                 pass
 
-        class Server(http.server.ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, *_: Any) -> None:
-                pass
-
-        server = Server(("127.0.0.1", 0), Handler)
+        server = ClosableServer(("127.0.0.1", 0), Handler)
         server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         return server
 
@@ -130,6 +119,3 @@ class ExtensionServer:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
-        for connection in list(self._connections):  # threads that have just begun add theirs
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)

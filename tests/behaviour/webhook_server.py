@@ -6,11 +6,9 @@ import base64
 import http.server
 import ipaddress
 import json
-import socket
 import ssl
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +19,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
+
+from tests.behaviour.closable_server import ClosableServer
 
 __all__ = ["JSON", "LOCAL", "TEXT", "Authority", "Reply", "Webhook"]
 
@@ -81,16 +81,11 @@ class Webhook:
         self.behave = behave
         self.seen: list[dict[str, Any]] = []
         self.requests: list[tuple[str, dict[str, str]]] = []
-        self._connections: set[socket.socket] = set()
         webhook = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             wbufsize = -1
-
-            def setup(self) -> None:
-                super().setup()
-                webhook._connections.add(self.connection)
 
             def do_POST(self) -> None:
                 review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -106,10 +101,6 @@ class Webhook:
             def log_message(self, *_: Any) -> None:
                 pass
 
-        class Server(http.server.ThreadingHTTPServer):
-            def handle_error(self, *_: Any) -> None:
-                pass
-
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = authority.sign("webhook", key.public_key(), names, **dates)
         chain, secret = folder / "certificate.pem", folder / "key.pem"
@@ -117,7 +108,7 @@ class Webhook:
         secret.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(chain, secret)
-        self._server = Server(("127.0.0.1", 0), Handler)
+        self._server = ClosableServer(("127.0.0.1", 0), Handler)
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self.port = self._server.server_address[1]
         self.client_config = {"url": f"https://127.0.0.1:{self.port}/convert", "caBundle": authority.bundle}
@@ -125,10 +116,7 @@ class Webhook:
         self._thread.start()
 
     def close(self) -> None:
-        """Ends it, with its connections: those of all tests were more than a process may have open."""
+        """Ends it, with its connections."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
-        for connection in list(self._connections):  # threads that have just begun add theirs
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
