@@ -27,7 +27,7 @@ PROJECTS = {
     "go": ("go", ("go", "build", "net/http"), ("go", "test", "./...")),
     "javascript": ("node", (), ("node", "--test")),
     "vitest": ("npm", NPM_INSTALL, ("npx", "vitest", "run")),
-    # Maven brings the packages that run tests when there is one to run: a name that no test has.
+    # Maven brings the packages that run tests only when it runs tests; with a name that no test has, it runs none of them.
     "java": (
         "mvn",
         ("mvn", "-q", "-B", "test", "-Dtest=Nothing", "-Dsurefire.failIfNoSpecifiedTests=false"),

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.differential.client import MERGE, Client
+from tests.differential.definitions import DRY
 from tests.differential.registry import scenario
-
-DRY = {"dryRun": "All"}
 
 
 @scenario
@@ -110,7 +109,7 @@ def namespaces_that_do_not_exist(client: Client) -> None:
 
 
 GROUP = {"schedulingPolicy": {"gang": {"minCount": 1}}}
-#: Of each alpha version that another version of the same kind stands beside: bodies, the first of them valid.
+#: Path of a kind in a version beside which another one is served → bodies, the first of them valid.
 ALPHA: dict[str, tuple[dict[str, Any], ...]] = {
     "scheduling.k8s.io/v1alpha3/namespaces/{ns}/workloads": ({"spec": {"podGroupTemplates": [{"name": "g", **GROUP}]}}, {"spec": {}}, {"spec": {"podGroupTemplates": [{"name": "A", **GROUP}, {"name": "A", **GROUP}]}}, {"spec": {"podGroupTemplates": [{"name": "g", "schedulingPolicy": {}}]}}, {"spec": {"podGroupTemplates": [{"name": "g", "schedulingPolicy": {"gang": {"minCount": 0}}}]}}),
     "scheduling.k8s.io/v1alpha3/namespaces/{ns}/podgroups": ({"spec": GROUP}, {"spec": {}}, {"spec": {"schedulingPolicy": {"gang": {"minCount": -1}}}}, {"spec": {"schedulingPolicy": {"basic": {}, "gang": {"minCount": 1}}}}),

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from tests.differential.client import APPLY, JSON_PATCH, MERGE, Client
-from tests.differential.definitions import ANY, CRDS, definition, make, served, where
+from tests.differential.definitions import ANY, CRDS, DRY, definition, make, served, where
 from tests.differential.pacing import sleep, until
 from tests.differential.registry import scenario
-from tests.differential.steps import patched, policed_each
+from tests.differential.steps import ADMISSION, patched, policed_each
 
 ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/roles"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
-POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
-DRY = {"dryRun": "All"}
 
 #: What the server sets itself, one at a time.
 SYSTEM_FIELDS: tuple[dict[str, Any], ...] = (
@@ -128,7 +126,7 @@ def names_with_a_leading_dot(client: Client) -> None:
     variables = [{"name": "v", "expression": ".object.data['a']"}]
     for expression in DOTTED:
         spec = {"matchConstraints": rules, "variables": variables, "validations": [{"expression": expression}]}
-        client.post(POLICIES, {"metadata": {"name": name}, "spec": spec}, DRY)
+        client.post(f"{ADMISSION}/validatingadmissionpolicies", {"metadata": {"name": name}, "spec": spec}, DRY)
 
 
 @scenario
@@ -164,7 +162,7 @@ def scales_of_versions_with_paths_of_their_own(client: Client) -> None:
                 client.get(f"{where(client, body, version)}/{maker}")
 
 
-# --- Branches that mutants of seed 57 showed ----------------------------------------------------------------------------
+# --- Branches of rules that no other scenario plays (mutants of the rules showed them) ------------------------------------
 
 WARNED = {"beta.kubernetes.io/os": "linux"}
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"nodeSelector": WARNED, "containers": [{"name": "c", "image": "i"}]}}
@@ -363,22 +361,19 @@ def subresources_of_several_versions(client: Client) -> None:
         for other in (None, {}, status, scale):
             for root in roots:
                 body = definition(client)
-                first = {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object"}}, **root}},
-                    "subresources": one,
-                }
-                second = {**first, "name": "v2", "storage": False, **({"subresources": other} if other is not None else {})}
-                body["spec"]["versions"] = [
-                    first,
-                    second if other is not None else {name: value for name, value in second.items() if name != "subresources"},
+                schema = {"type": "object", "properties": {"spec": {"type": "object"}}, **root}
+                versions = [
+                    {"name": name, "served": True, "storage": name == "v1", "schema": {"openAPIV3Schema": schema}}
+                    for name in ("v1", "v2")
                 ]
+                for version, subresources in zip(versions, (one, other), strict=True):
+                    if subresources is not None:
+                        version["subresources"] = subresources
+                body["spec"]["versions"] = versions
                 client.post(CRDS, body, DRY)
 
 
-#: A member of an enum is a text of one character: of Go's string(i), where the value is an integer.
+#: Codes of characters. Where an enum has strings, the integers of a value are compared as Go's string(i): the character of this code.
 CHARACTERS = (0, 1, 97, 55295, 55296, 57343, 57344, 65533, 1114111, 1114112, -1, 2**31)
 NAMES = (
     "a",
@@ -472,7 +467,7 @@ def webhooks_for_what_no_webhook_sees(client: Client) -> None:
         (["authorization.k8s.io"], ["selfsubjectaccessreviews/*", "localsubjectaccessreviews/status"]),
     )
     for plural in ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"):
-        path = f"/apis/admissionregistration.k8s.io/v1/{plural}"
+        path = f"{ADMISSION}/{plural}"
         hooks = [
             {
                 "name": f"a.b.c{number}", "clientConfig": {"url": "https://a"}, "sideEffects": "None", "admissionReviewVersions": ["v1"],

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from fakekube import Cluster
 from fakekube.powers.live import Live
 from fakekube.store import Compacted, FutureRevision
+from tests.unit.call_counts import calls_of
 from tests.unit.seen import columns, config_map
 
 
@@ -149,22 +149,6 @@ def test_compare_of_revisions_that_are_not_kept(cluster: Cluster) -> None:
     cluster.restore(cluster.snapshot())
     with pytest.raises(Compacted):
         cluster.compare(int(cluster.rows.revision) - 3, int(cluster.rows.revision))
-
-
-def calls_of(act: Callable[[], object]) -> int:
-    """Returns the number of Python functions that this thread enters for something."""
-    count = 0
-
-    def note(_frame: object, event: str, _argument: object) -> None:
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(note)
-    try:
-        act()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 def test_an_open_page_costs_a_write_next_to_nothing(cluster: Cluster) -> None:
