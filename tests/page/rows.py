@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["HELD_OBJECTS", "Person", "table", "visible_rows", "wait", "wait_until_loaded"]
+__all__ = ["HELD_OBJECTS", "Person", "table", "visible_rows", "wait", "wait_until_loaded", "wait_until_rendered"]
 
 #: Objects that are read only when the test says so.
 HELD_OBJECTS = """() => {
@@ -52,8 +52,16 @@ def wait(page: Any, expression: str, arg: Any = None, seconds: float = 120.0) ->
 
 
 def wait_until_loaded(page: Any) -> None:
-    """Waits until the rows of a page are there."""
-    wait(page, "!!globalThis.fakekube?.loaded && globalThis.fakekube.connection.state !== 'connecting'")
+    """Waits until the rows of a page are there, and are rendered."""
+    wait(
+        page,
+        "!!globalThis.fakekube?.loaded && globalThis.fakekube.connection.state !== 'connecting' && !globalThis.fakekube.scheduled",
+    )
+
+
+def wait_until_rendered(page: Any) -> None:
+    """Waits until the page has rendered what was asked for: it does so in the next frame."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 class Person:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
-from tests.page.rows import wait
+from tests.page.rows import wait, wait_until_rendered
 from tests.page.test_tasks import fight
 
 axe_module = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
@@ -57,7 +57,7 @@ def test_axe_finds_nothing(cluster: Cluster, open_page: Open) -> None:
                 page,
                 "document.querySelector('main') && !document.body.innerText.includes('Reading') && !document.body.innerText.includes('Comparing')",
             )
-            page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            wait_until_rendered(page)
             assert not violations(page, options), (theme, view)
         page.evaluate("location.hash = '#/timeline'")
         page.keyboard.press("?")
@@ -72,7 +72,7 @@ def test_a_narrow_window_does_not_scroll_sideways(cluster: Cluster, open_page: O
     page = open_page(cluster.page_url, viewport={"width": 320, "height": 640})
     for view in VIEWS:
         page.evaluate("(hash) => { location.hash = hash; }", view)
-        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        wait_until_rendered(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= 320, view
 
 

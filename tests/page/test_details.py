@@ -14,7 +14,7 @@ from fakekube import Cluster
 from fakekube.cluster.scenarios.game import play, play_solution
 from fakekube.cluster.scenarios.scenario import find_scenario
 from fakekube.page import trace_document
-from tests.page.rows import HELD_OBJECTS, Person, wait
+from tests.page.rows import HELD_OBJECTS, Person, wait, wait_until_rendered
 from tests.unit.seen import config_map, deployment
 
 Open = Callable[..., Any]
@@ -274,7 +274,7 @@ def test_the_page_is_usable_at_full_size(open_page: Open, tmp_path: Path) -> Non
     page.fill("#filter", "")
     for text in ("actor:kubelet", "actor:kubelet verb:patch", "web", "-verb:create"):
         page.fill("#filter", text)
-        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        wait_until_rendered(page)
     page.hover("canvas.lanes")
     for _ in range(10):
         page.mouse.wheel(200, 0)
@@ -282,7 +282,7 @@ def test_the_page_is_usable_at_full_size(open_page: Open, tmp_path: Path) -> Non
     rows = page.locator(".timeline .grid")
     for step in range(1, 11):
         rows.evaluate("(grid, step) => { grid.scrollTop = step * 40_000; }", step)
-        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        wait_until_rendered(page)
     measured = json.loads(
         page.evaluate("JSON.stringify(performance.getEntriesByType('measure').map((one) => [one.name, one.duration]))")
     )

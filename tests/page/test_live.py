@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from fakekube import Cluster
-from tests.page.rows import Person, table, wait, wait_until_loaded
+from tests.page.rows import Person, table, wait, wait_until_loaded, wait_until_rendered
 from tests.unit.seen import config_map
 
 Open = Callable[..., Any]
@@ -50,6 +50,7 @@ def test_after_a_break_of_the_network_a_gap_is_shown_and_what_failed_is_read_aga
     page = open_page(f"{cluster.page_url}#/requests?q=")
     page.context.set_offline(True)
     page.evaluate("fakekube.failure = new Error('the network went away before all was loaded'); fakekube.render()")
+    wait_until_rendered(page)
     assert "cannot read the cluster" in page.inner_text("main")
     cluster.restart()  # ends the stream
     wait(page, "fakekube.connection.state === 'reconnecting'")

@@ -13,7 +13,7 @@ import pytest
 
 from fakekube import Cluster
 from fakekube.controllers.client import ApiError
-from tests.page.rows import table, wait
+from tests.page.rows import table, wait, wait_until_rendered
 from tests.unit.seen import columns, config_map
 
 Open = Callable[..., Any]
@@ -162,7 +162,7 @@ def test_hostile_members_headers_patches_and_faults_stay_text(
         *(f"#/requests/{number}?q=" for number in refused),
     ):
         page.evaluate("(hash) => { location.hash = hash; }", view)
-        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        wait_until_rendered(page)
         wait(page, "!/Reading|Comparing/.test(document.querySelector('#app').innerText)")
         assert page.evaluate(EXPOSED) == [], view
         for tab in page.query_selector_all(".panel [role=tab]"):
@@ -232,7 +232,7 @@ def test_hostile_strings_stay_text_in_every_view(
     page = open_page(address)
     for view in VIEWS:
         page.evaluate("(hash) => { location.hash = hash; }", view.replace("%d", str(cluster.rows.revision)))
-        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        wait_until_rendered(page)
         wait(
             page,
             "!document.querySelector('main')?.innerText.includes('Reading') && !document.querySelector('aside')?.innerText.includes('Reading')",

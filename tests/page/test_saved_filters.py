@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fakekube import ApiError, Cluster
-from tests.page.rows import Person, wait, wait_until_loaded
+from tests.page.rows import Person, wait, wait_until_loaded, wait_until_rendered
 from tests.unit.seen import config_map
 
 Open = Callable[..., Any]
@@ -131,7 +131,7 @@ def test_what_the_browser_has_stored_is_not_trusted(written: Cluster, open_page:
             wait_until_loaded(page)
         else:  # as if another tab had written it
             page.evaluate("() => void dispatchEvent(new StorageEvent('storage'))")
-            page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            wait_until_rendered(page)
         assert page.evaluate("document.querySelectorAll('img').length") == 0
         assert page.evaluate("[fakekube.preferences.get('theme'), fakekube.preferences.get('panel'), ({}).polluted ?? null]") == [
             "system",

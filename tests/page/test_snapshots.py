@@ -18,7 +18,7 @@ import pytest
 from fakekube import Cluster
 from fakekube.cluster.scenarios.game import play
 from fakekube.cluster.scenarios.scenario import find_scenario
-from tests.page.rows import wait, wait_until_loaded
+from tests.page.rows import wait, wait_until_loaded, wait_until_rendered
 from tests.page.test_tasks import fight
 
 FOLDER = Path(__file__).parent / "snapshots"
@@ -75,7 +75,7 @@ def tab_stops(page: Any) -> list[str]:
 
 def snapshot(page: Any, cluster: Cluster) -> str:
     """Returns the tree and the tab stops of what a page shows."""
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    wait_until_rendered(page)
     tree = page.locator("body").aria_snapshot()
     stops = "\n".join(f"  {stop}" for stop in tab_stops(page))
     return normalised(f"{tree}\n\ntab stops:\n{stops}\n", cluster)
