@@ -31,6 +31,7 @@ from fakekube.base.golang.regexp import matcher
 from fakekube.base.objects import Object, group_version, group_version_path
 from fakekube.controllers.client.client import collection_path
 from fakekube.strategies.least_objects import NAMES, NO_NAME, least_object
+from fakekube.strategies.patterns import PRINTABLE, texts_like
 
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
@@ -201,7 +202,6 @@ _MANY: Final = 8
 _FEW: Final = 3
 _LITERALS: Final = re.compile(r"'([^'\\]{1,64})'|\"([^\"\\]{1,64})\"")
 _NUMBERS: Final = re.compile(r"(?<![\w.])\d{1,9}(?![\w.])")
-_PRINTABLE: Final = st.characters(min_codepoint=0x20, max_codepoint=0x7E)
 
 _FORMATS: Final[Mapping[str, st.SearchStrategy[str]]] = {
     "date-time": st.datetimes(datetime(2000, 1, 1), datetime(2040, 1, 1), timezones=st.just(UTC)).map(
@@ -310,10 +310,10 @@ class _Values:
         likely = [text for text in literals[0] if low <= len(text) <= high]
         if "pattern" in schema:
             fits, longest = matcher(schema["pattern"]), schema.get("maxLength") or 1 << 20
-            made = _texts_like(schema["pattern"]).filter(lambda text: low <= len(text) <= longest and fits(text))
+            made = texts_like(schema["pattern"]).filter(lambda text: low <= len(text) <= longest and fits(text))
             likely = [text for text in likely if fits(text)]
         else:
-            made = st.text(_PRINTABLE, min_size=low, max_size=high)
+            made = st.text(PRINTABLE, min_size=low, max_size=high)
         return st.sampled_from(likely) | made if likely else made
 
     def _array(self, schema: Schema, literals: Any, depth: int) -> st.SearchStrategy[Any]:
@@ -354,43 +354,6 @@ class _Values:
     def _defer(self, schema: Schema, literals: Any, depth: int) -> st.SearchStrategy[Any]:
         """Returns the strategy for a part, which is made when it is drawn from: most parts of large schemas never are."""
         return st.deferred(lambda: self.strategy(schema, literals, depth + 1))
-
-
-#: Classes of Go's regular expressions → the characters of ASCII in them, as they stand between brackets.
-_CHARACTERS: Final = {
-    r"\d": "0-9", r"\pL": "A-Za-z", r"\p{L}": "A-Za-z", r"\pN": "0-9", r"\p{N}": "0-9",
-    "[:alnum:]": "A-Za-z0-9", "[:alpha:]": "A-Za-z", "[:digit:]": "0-9", "[:lower:]": "a-z", "[:upper:]": "A-Z",
-    "[:space:]": r"\s", "[:word:]": r"\w", "[:xdigit:]": "0-9A-Fa-f",
-}  # fmt: skip
-#: An escape, a class with a name, the beginning of brackets (where a ] is a character), or their end.
-_TOKEN: Final = re.compile(r"\\p\{\w+\}|\\p\w|\\.|\[:\w+:\]|\[\^?\]?|\]", re.DOTALL)
-_FLAGS: Final = re.compile(r"\(\?([imsU]+)\)")
-
-
-def _texts_like(pattern: str) -> st.SearchStrategy[str]:
-    """Returns a strategy for texts of which most match a pattern of Go."""
-    flags = {flag for group in _FLAGS.findall(pattern) for flag in group if flag != "U"}
-    start = f"(?{''.join(sorted(flags))})" if flags else ""
-    return st.from_regex(start + _in_python(_FLAGS.sub("", pattern)), alphabet=_PRINTABLE)
-
-
-def _in_python(pattern: str) -> str:
-    """Returns a pattern of Go in the syntax of Python, which matches mostly the same texts of ASCII."""
-    within_brackets = False
-
-    def translate(found: re.Match[str]) -> str:
-        nonlocal within_brackets
-        token = found[0]
-        if token in _CHARACTERS:
-            return _CHARACTERS[token] if within_brackets else f"[{_CHARACTERS[token]}]"
-        if token[0] == "[" and within_brackets:
-            within_brackets = not token.endswith("]")
-            return "\\" + token
-        if token[0] in "[]":
-            within_brackets = token[0] == "["
-        return r"\Z" if token == r"\z" else token
-
-    return _TOKEN.sub(translate, pattern)
 
 
 def _bounds(schema: Schema, kind: type[Any]) -> tuple[Any, Any]:
