@@ -12,7 +12,7 @@ from typing import Final
 from fakekube.base.objects import Object
 from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.node_lifecycle import KUBELET_LABEL, SILENT
-from fakekube.nodes.kubelet import CAPACITY
+from fakekube.nodes.kubelet_node_status import CAPACITY
 
 #: Keywords of `add` → resources whose names are not Python identifiers.
 _RESOURCES: Final = {"ephemeral_storage": "ephemeral-storage"}

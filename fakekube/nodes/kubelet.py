@@ -5,9 +5,8 @@ changes of its status by others are kept.
 
 Invariant: only pods on existing nodes with a kubelet are changed.
 
-Specified by: pkg/kubelet/kubelet_node_status.go, pkg/kubelet/status/status_manager.go,
-k8s.io/component-helpers/apimachinery/lease/controller.go, k8s.io/component-helpers/nodedeclaredfeatures; for pods without a plan
-kwok's stages node-fast, node-heartbeat-with-lease and pod-fast.
+Specified by: pkg/kubelet/kubelet.go, pkg/kubelet/status/status_manager.go; for pods without a plan kwok's stages node-fast,
+node-heartbeat-with-lease and pod-fast.
 """
 
 from __future__ import annotations
@@ -16,12 +15,9 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from fakekube.apis.validation.objectmeta import find_condition, has_condition
-from fakekube.apis.well_known import KUBELET_PORT, LABEL_OS_STABLE, NAMESPACE_NODE_LEASE, TERMINAL_POD_PHASES
-from fakekube.apiserver.http.nonresource_paths import git_version
-from fakekube.base.golang.timestamps import print_micro_time
+from fakekube.apis.validation.objectmeta import has_condition
+from fakekube.apis.well_known import LABEL_OS_STABLE, TERMINAL_POD_PHASES
 from fakekube.base.objects import Object, StoredObject
-from fakekube.controllers.client import ApiError
 from fakekube.controllers.controller_utils import parse_time
 from fakekube.controllers.node_lifecycle import has_kubelet
 from fakekube.controllers.reconciler import Key
@@ -30,6 +26,7 @@ from fakekube.nodes.allocation import AllocationManager
 from fakekube.nodes.container_events import record_container_events, starting_events, stopping_event
 from fakekube.nodes.container_lifecycle import Commands
 from fakekube.nodes.images.image import Image
+from fakekube.nodes.kubelet_node_status import NodeStatuses, extended_resources, internal_ip, is_ready
 from fakekube.nodes.node_state import Exit, state_of
 from fakekube.nodes.plans import PlanError, PodPlan, plan_from_annotations
 from fakekube.nodes.pod_status import completed_status, is_of_job, observed_status, ready_status, stopped_status
@@ -40,119 +37,13 @@ from fakekube.nodes.running_pods import has_other_images, sync_ephemeral_contain
 from fakekube.nodes.status_manager import StatusManager
 
 if TYPE_CHECKING:
-    from fakekube.apimachinery.features import Emulation
     from fakekube.nodes.pod_certificates import PodCertificates
 
-#: The default capacity of a node.
-CAPACITY: Final = {"cpu": "16", "ephemeral-storage": "100Gi", "memory": "64Gi", "pods": "110"}
-
-#: Type → (status, reason, message) of the conditions of a healthy node.
-HEALTHY: Final = {
-    "MemoryPressure": ("False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-    "DiskPressure": ("False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-    "PIDPressure": ("False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-    "Ready": ("True", "KubeletReady", "kubelet is posting ready status"),
-}
-
-
-def is_ready(node: StoredObject) -> bool:
-    """Reports whether the condition Ready of the node is True."""
-    found = find_condition(node.get("status") or {}, "Ready")
-    return found is not None and found.get("status") == "True"
-
-
-#: The features of the kubelets that they declare in the status of their node, if the gates are on → the first minor that does.
-_DECLARED: Final = {
-    "InPlacePodLevelResourcesVerticalScaling": 35,
-    "InPlacePodVerticalScalingInitContainers": 36,
-    "RestartAllContainersOnContainerExits": 35,
-}
-
-
-def declared_features(emulation: Emulation) -> list[str]:
-    """Returns the features that a kubelet declares, sorted; none without the gate NodeDeclaredFeatures."""
-    if not emulation.enabled("NodeDeclaredFeatures"):
-        return []
-    return [name for name, since in _DECLARED.items() if since <= emulation.minor and emulation.enabled(name)]
-
-
-def initial_status(node: StoredObject, version: str, address: str, now: str, features: Sequence[str] = ()) -> Object:
-    """Returns the fields to set in the status of a node when its kubelet starts."""
-    status = node.get("status") or {}
-    capacity = dict(status.get("capacity") or status.get("allocatable") or CAPACITY)
-    info = status.get("nodeInfo") or {}
-    return {
-        "addresses": _addresses_of(node, address),
-        "allocatable": dict(status.get("allocatable") or capacity),
-        "capacity": capacity,
-        "conditions": healthy_conditions(node, now),
-        "daemonEndpoints": {"kubeletEndpoint": {"Port": KUBELET_PORT}},
-        "nodeInfo": _node_info(node, version) | {name: value for name, value in info.items() if value},
-        **({"declaredFeatures": [*features]} if features else {}),
-    }
-
-
-def _addresses_of(node: StoredObject, address: str) -> list[dict[str, str]]:
-    """Returns the addresses of a node: those that it has, and by default an internal one and its name."""
-    known = [dict(one) for one in (node.get("status") or {}).get("addresses") or ()]
-    types = {one["type"] for one in known}
-    defaults = {"InternalIP": address, "Hostname": node["metadata"]["name"]}
-    return known + [{"type": type_, "address": value} for type_, value in defaults.items() if type_ not in types]
-
-
-def _node_info(node: StoredObject, version: str) -> dict[str, str]:
-    """Returns status.nodeInfo of a node whose kubelet has this version."""
-    uid = node["metadata"].get("uid", "")
-    return {
-        "architecture": "amd64",
-        "bootID": uid,
-        "containerRuntimeVersion": "containerd://2.2.0",
-        "kernelVersion": "6.12.0",
-        "kubeProxyVersion": "",
-        "kubeletVersion": version,
-        "machineID": uid.replace("-", ""),
-        "operatingSystem": "linux",
-        "osImage": "fakekube",
-        "systemUUID": uid,
-    }
-
-
-def healthy_conditions(node: StoredObject, now: str) -> list[dict[str, str]]:
-    """Returns the conditions of a healthy node, with a heartbeat now."""
-    conditions = []
-    for type_, (status, reason, message) in HEALTHY.items():
-        old = find_condition(node.get("status") or {}, type_)
-        since = old.get("lastTransitionTime") if old is not None and old.get("status") == status else None
-        conditions.append(
-            {
-                "type": type_,
-                "status": status,
-                "reason": reason,
-                "message": message,
-                "lastHeartbeatTime": now,
-                "lastTransitionTime": since or now,
-            }
-        )
-    return conditions
-
-
-def extended_resources(node: StoredObject) -> dict[str, str | None]:
-    """Returns the allocatable resources to set because others have added extended resources to the capacity of a node, or have
-    removed them: name → amount, None to remove it."""
-    status = node.get("status") or {}
-    capacity, allocatable = status.get("capacity") or {}, status.get("allocatable") or {}
-    added: dict[str, str | None] = {name: str(capacity[name]) for name in capacity if "/" in name and name not in allocatable}
-    return added | {name: None for name in allocatable if "/" in name and name not in capacity}
-
-
-#: The duration of a node's lease in seconds (nodeLeaseDurationSeconds).
-LEASE_SECONDS: Final = 40
-#: Seconds between two renewals of a node's lease, and between two reports of its unchanged status.
-RENEW_EVERY: Final = 10.0
-REPORT_EVERY: Final = 300.0
-#: While a test advances the clock over hours, leases are renewed at increasing intervals, up to so many seconds.
-MAX_RENEW_EVERY: Final = 3600.0
-#: Real seconds: renewals that follow faster belong to one advance of the clock.
+#: Seconds between two syncs of a node, and between two looks at the storage of a pod.
+SYNC_EVERY: Final = 10.0
+#: While a test advances the clock over hours, nodes are synced at increasing intervals, up to so many seconds.
+MAX_SYNC_EVERY: Final = 3600.0
+#: Real seconds: syncs that follow faster belong to one advance of the clock.
 ONE_ADVANCE: Final = 0.2
 
 EVICTED: Final = "Evicted"
@@ -171,6 +62,7 @@ class Kubelet(StatusManager):
     def on_start(self) -> None:
         self._state = state_of(self.context)
         self._addresses = Addresses(seeded=self._state.seeded)
+        self._node_statuses = NodeStatuses(self, self._addresses)
         self._on_node: dict[str, set[Key]] = {}
         """Node → the pods that are bound to it."""
         self._intervals: dict[str, tuple[float, float]] = {}
@@ -213,6 +105,7 @@ class Kubelet(StatusManager):
         name = obj["metadata"]["name"]
         if event_type == "DELETED":
             self._addresses.release(f"node/{name}")
+            self._node_statuses.forget(name)
             return ()
         self._hold_node_addresses(obj)
         if old is not None and has_kubelet(old) == has_kubelet(obj) and is_ready(obj):
@@ -269,28 +162,10 @@ class Kubelet(StatusManager):
         elif key.namespace:
             self._reconcile_pod(key)
         elif (node := self.cache.get("nodes", "", key.name)) is not None and has_kubelet(node):
-            self._reconcile_node(node)
-
-    def _reconcile_node(self, node: Object) -> None:
-        name = node["metadata"]["name"]
-        if "nodes" in self._state.staged:
-            pass
-        elif not is_ready(node):
-            known = _internal_ip(node)
-            status = initial_status(
-                node,
-                git_version(self.context.version),
-                known or self._addresses.node(name),
-                self.client.now(),
-                declared_features(self.context.emulation),
-            )
-            self.patch_status("nodes", node, status)
-        elif self._is_report_due(node):
-            self.patch_status("nodes", node, {"conditions": healthy_conditions(node, self.client.now())})
-        elif changed := extended_resources(node):
-            self.patch_status("nodes", node, {"allocatable": changed})
-        self._renew_lease(node)
-        self.requeue_periodically(Key("", name), self._next_interval(name))
+            self._node_statuses.sync(node, is_staged="nodes" in self._state.staged)
+            self.requeue_periodically(key, self._next_interval(key.name))
+        else:
+            self._node_statuses.forget(key.name)
 
     def _next_interval(self, name: str) -> float:
         """Returns the seconds until something periodic is done again; they increase while a held clock is advanced over hours.
@@ -299,42 +174,11 @@ class Kubelet(StatusManager):
             name: a node, whose lease is renewed, or the uid of a pod, whose storage is looked at.
         """
         real = time.monotonic()
-        interval, last = self._intervals.get(name, (RENEW_EVERY, 0.0))
+        interval, last = self._intervals.get(name, (SYNC_EVERY, 0.0))
         in_one_advance = self.clock.held and (self._state.seeded or real - last < ONE_ADVANCE)
-        interval = min(interval * 2, MAX_RENEW_EVERY) if in_one_advance else RENEW_EVERY
+        interval = min(interval * 2, MAX_SYNC_EVERY) if in_one_advance else SYNC_EVERY
         self._intervals[name] = (interval, real)
         return interval
-
-    def _is_report_due(self, node: Object) -> bool:
-        """Reports whether the unchanged status of a node is to be reported again."""
-        ready = find_condition(node.get("status") or {}, "Ready") or {}
-        last = ready.get("lastHeartbeatTime")
-        return last is None or (self.clock.now() - parse_time(last)).total_seconds() >= REPORT_EVERY
-
-    def _renew_lease(self, node: Object) -> None:
-        name = node["metadata"]["name"]
-        now = print_micro_time(self.clock.now())
-        try:
-            self.client.patch("leases.coordination.k8s.io", name, {"spec": {"renewTime": now}}, namespace=NAMESPACE_NODE_LEASE)
-        except ApiError as error:
-            if error.code != 404:
-                raise
-            self._create_lease(node, now)
-
-    def _create_lease(self, node: Object, now: str) -> None:
-        name = node["metadata"]["name"]
-        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
-        lease = {
-            "kind": "Lease",
-            "apiVersion": "coordination.k8s.io/v1",
-            "metadata": {"name": name, "namespace": NAMESPACE_NODE_LEASE, "ownerReferences": [owner]},
-            "spec": {"holderIdentity": name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": now},
-        }
-        try:
-            self.client.create(lease)
-        except ApiError as error:
-            if error.code not in (403, 404, 409):  # the namespace does not exist, or the lease was created in the meantime
-                raise
 
     # --- Pods ---------------------------------------------------------------------------------------------------------
 
@@ -524,7 +368,7 @@ class Kubelet(StatusManager):
 
     def _addresses_for(self, pod: Object, node: Object) -> tuple[str, list[str]] | None:
         """Returns the addresses of node and pod. If none is free, records an event, requeues the pod and returns None."""
-        host = _internal_ip(node) or self._addresses.node(node["metadata"]["name"])
+        host = internal_ip(node) or self._addresses.node(node["metadata"]["name"])
         try:
             return host, [host] if pod["spec"].get("hostNetwork") else self._pod_addresses(pod, node)
         except AddressesExhausted as error:
@@ -605,11 +449,3 @@ def _is_new(pod: Object) -> bool:
     status = pod.get("status") or {}
     is_new = status.get("phase", "Pending") == "Pending" and not status.get("startTime")
     return is_new and "deletionTimestamp" not in pod["metadata"]
-
-
-def _internal_ip(node: Object) -> str | None:
-    """Returns the internal address of a node; None if it has none."""
-    for one in (node.get("status") or {}).get("addresses") or ():
-        if one["type"] == "InternalIP":
-            return str(one["address"])
-    return None

@@ -26,7 +26,7 @@ from fakekube.controllers.client import ApiError, UnknownResource
 from fakekube.controllers.node_lifecycle import has_kubelet
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.nodes.addresses import Addresses
-from fakekube.nodes.kubelet import HEALTHY
+from fakekube.nodes.kubelet_node_status import HEALTHY
 from fakekube.nodes.node_state import state_of
 from fakekube.nodes.stages import StageError
 from fakekube.nodes.stages.go_templates import Function

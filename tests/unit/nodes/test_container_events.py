@@ -24,7 +24,11 @@ def pod(*containers: dict[str, Any], **spec: Any) -> dict[str, Any]:
 
 def events(cluster: Cluster, *names: str) -> list[tuple[Any, ...]]:
     """The members of the events of kubelets, in the order of their last change."""
-    found = [one for one in cluster.list("events") if one["source"].get("component") == "kubelet"]
+    found = [
+        one
+        for one in cluster.list("events")
+        if one["involvedObject"]["kind"] == "Pod" and one["source"].get("component") == "kubelet"
+    ]
     found.sort(key=lambda one: int(one["metadata"]["resourceVersion"]))
     return [tuple((one["involvedObject"] | one).get(name, "") for name in names or ("reason", "message")) for one in found]
 
