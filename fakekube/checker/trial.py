@@ -393,6 +393,18 @@ class Trial(ClientRun):
         self.stimulate()
         self.await_all()
 
+    def require_reaction(self, copy: Copy, of: str) -> None:
+        """Waits for the reaction to a copy that is made before the provocation, and not because of it.
+
+        Args:
+            copy: the copy.
+            of: what the client reacts to, in words.
+
+        Raises NotExercised if the reaction does not come; ClientEnded, HotLoop and Decided.
+        """
+        if not self.await_reaction(copy):
+            raise NotExercised(f"the client did not react to {of}, before anything was provoked")
+
     def await_all(self) -> None:
         """Waits for the reactions to all copies that are not deleted.
 

@@ -278,6 +278,24 @@ def end_grace(trial: Trial, copy: Copy) -> None:
                 trial.cluster.delete(resource, metadata["name"], namespace=metadata.get("namespace"), gracePeriodSeconds=0)
 
 
+def delete_with_children(trial: Trial, copy: Copy) -> None:
+    """Deletes a copy and waits until the children of the client are gone, too, so that others may have their names.
+
+    Raises NotExercised if the objects or the children stay.
+    """
+    trial.delete(copy)
+    end_grace(trial, copy)
+    if not trial.await_until(lambda: not own_objects(trial, copy), trial.reaction_timeout):
+        raise NotExercised("the client does not let go of a deleted object")
+    resources = trial.baseline.reaction.children
+    gone = trial.await_until(
+        lambda: not any(children_of(trial.cluster, copy, one) for one in resources), trial.baseline.seconds_to_react(5.0)
+    )
+    if not gone:  # the client does not use owner references; its children would count for a new object
+        raise NotExercised("the children of a deleted object stay")
+    trial.wait(0.5)  # the client's other watches have told it, too
+
+
 def remove(trial: Trial, resource: str, obj: Object) -> None:
     """Deletes an object immediately, together with its finalizers. Raises ApiError."""
     metadata = obj["metadata"]

@@ -13,8 +13,8 @@ from fakekube.checker.rules.identity import RecreatedOwner, judge_loop
 from fakekube.checker.sample import changes_of_texts, new_token, release_addresses
 from fakekube.checker.verdict import NotExercised, Symptom, Verdict
 from fakekube.checker.writes import (
+    delete_with_children,
     drop_finalizers,
-    end_grace,
     is_taken_over,
     own_object,
     own_objects,
@@ -264,17 +264,7 @@ class RecreatedObject(Rule):
 
     def provoke(self, trial: Trial) -> None:
         old = self.old = trial.copies[0]
-        trial.delete(old)
-        end_grace(trial, old)
-        if not trial.await_until(lambda: not own_objects(trial, old), trial.reaction_timeout):
-            raise NotExercised("the client does not let go of a deleted object")
-        names = trial.baseline.reaction.children
-        gone = trial.await_until(
-            lambda: not any(children_of(trial.cluster, old, one) for one in names), trial.baseline.seconds_to_react(5.0)
-        )
-        if not gone:  # the client does not use owner references; its children would count for the new object
-            raise NotExercised("the children of a deleted object stay")
-        trial.wait(0.5)
+        delete_with_children(trial, old)
         new = self.new = trial.stimulate(token=old.token)
         reacted = trial.await_until(lambda: trial.has_reacted(new), trial.reaction_timeout)
         if not reacted:

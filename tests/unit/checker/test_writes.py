@@ -1,4 +1,4 @@
-"""Which children a client handles for their own sake."""
+"""Which children a client handles for their own sake, and when the names of a deleted copy are free."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import pytest
 
 from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction
 from fakekube.checker.rules.deletions import _is_for_another
-from fakekube.checker.writes import handled_children, is_taken_over
+from fakekube.checker.trial import Trial
+from fakekube.checker.verdict import NotExercised
+from fakekube.checker.writes import delete_with_children, handled_children, is_taken_over
+from fakekube.controllers.client import ApiError
 
 TOKEN = "x7"
 
@@ -24,6 +27,12 @@ class Objects:
 
     def list(self, resource: str) -> list[Any]:
         return self._children.get(resource, [])
+
+    def get(self, resource: str, name: str, namespace: str | None) -> Any:
+        found = next((obj for obj in self.list(resource) if obj["metadata"]["name"] == name), None)
+        if found is None:
+            raise ApiError({"code": 404, "message": f"{resource} {name} not found in {namespace}"})
+        return found
 
 
 def child(name: str, uid: str, owner: str) -> Any:
@@ -68,3 +77,28 @@ def test_an_object_for_a_child_is_not_one_for_its_owner(owner: str | None, anoth
 )
 def test_the_owner_writes_what_an_object_is(path: tuple[str, ...], taken: bool) -> None:
     assert is_taken_over(path) is taken
+
+
+@pytest.mark.parametrize(
+    ("left", "reason"), [("copy", "does not let go of a deleted object"), ("child", "the children of a deleted object stay")]
+)
+def test_a_copy_is_not_made_again_under_its_name_while_something_of_it_is_left(left: str, reason: str) -> None:
+    of_copy = [{"metadata": {"name": f"wheel-{TOKEN}", "uid": "1"}}] if left == "copy" else []
+    cluster = Objects(widgets=of_copy, configmaps=[child("config", "2", "1")])
+    baseline = SimpleNamespace(reaction=SimpleNamespace(children={"configmaps": 1}), seconds_to_react=lambda least: least)
+    trial: Any = SimpleNamespace(
+        cluster=cluster,
+        baseline=baseline,
+        delete=lambda copy: None,
+        await_until=lambda condition, seconds: condition(),
+        reaction_timeout=lambda since: 1.0,
+    )
+    made: Any = {"metadata": {"name": f"wheel-{TOKEN}", "uid": "1"}}
+    with pytest.raises(NotExercised, match=reason):
+        delete_with_children(trial, Copy(TOKEN, [made], ["widgets"], -1, 0.0))
+
+
+def test_a_reaction_that_is_missing_before_the_provocation_is_no_failure() -> None:
+    trial: Any = SimpleNamespace(await_reaction=lambda copy: False)
+    with pytest.raises(NotExercised, match="did not react to another copy, before anything was provoked"):
+        Trial.require_reaction(trial, Copy(TOKEN, [], [], -1, 0.0), "another copy")
