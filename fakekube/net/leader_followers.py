@@ -15,6 +15,7 @@ Invariants:
 
 * One thread at a time waits for the descriptors, and a descriptor has at most one callback running.
 * A descriptor is watched from `watch` to `forget`, or until its callback returns False, except while its callback runs.
+* A descriptor is not watched any more once its `on_taken` is called: its owner decides who receives while the callback runs.
 * Without a descriptor there is no thread, after a few seconds; before the first one there is no selector either.
 
 Specified by: the pattern Leader/Followers (Schmidt et al., Pattern-Oriented Software Architecture 2).
@@ -78,18 +79,26 @@ Callback = Callable[[], bool]
 """Called when a descriptor is readable; returns whether it is still to be watched."""
 
 
+@dataclass(slots=True, eq=False, frozen=True)
+class _Watch:
+    """What was given to `watch`."""
+
+    callback: Callback
+    on_taken: Callable[[], None] | None = None
+
+
 @dataclass(slots=True, eq=False)
 class _Turn:
     """One callback that is running, or that a former leader is about to run.
 
     Attributes:
         fileno: its descriptor, which may be that of another connection once the callback has closed its own.
-        callback: what is called.
+        watch: what is called.
         is_unregistered: whether the thread that took the lead stopped watching the descriptor.
     """
 
     fileno: int
-    callback: Callback
+    watch: _Watch
     is_unregistered: bool = False
 
 
@@ -118,14 +127,20 @@ class LeaderFollowers:
         """Held while the follower sleeps; released to call it."""
         self._follower_sleeps = False
 
-    def watch(self, fileno: int, callback: Callback) -> None:
+    def watch(self, fileno: int, callback: Callback, on_taken: Callable[[], None] | None = None) -> None:
         """Calls `callback` in the leader's thread whenever a descriptor is readable, until it returns False or `forget`.
+
+        Args:
+            fileno: the descriptor.
+            callback: what is called.
+            on_taken: called, in any thread, when the lead is taken from the thread in `callback`: the descriptor is not watched
+                any more. By default it is watched again after `callback`.
 
         Raises:
             RuntimeError: the system cannot start a thread.
         """
         with self._lock:
-            self._register(fileno, callback)
+            self._register(fileno, _Watch(callback, on_taken))
 
     def forget(self, fileno: int) -> None:
         """Stops watching a descriptor; must be called before it is closed or used by another loop."""
@@ -135,23 +150,27 @@ class LeaderFollowers:
     def yield_lead(self) -> None:
         """Gives the lead to another thread, if the caller has it: called before the caller waits for something."""
         lead = self._lead
-        if lead is None or lead.thread != threading.get_ident() or lead.turn is None:
+        if lead is None or lead.thread != threading.get_ident() or (turn := lead.turn) is None:
             return
         with self._lock:
-            if self._lead is lead:
-                turn = lead.turn
-                self._unregister_turn(turn)
-                try:
-                    self._start_lead()
-                except RuntimeError:  # no thread now; a follower takes the lead
-                    self._register(turn.fileno, turn.callback)
+            if self._lead is not lead:
+                return
+            was_watched = self._unregister_turn(turn)
+            try:
+                self._start_lead()
+            except RuntimeError:  # no thread now; a follower takes the lead
+                if was_watched:
+                    self._register(turn.fileno, turn.watch)
+                return
+        if was_watched and turn.watch.on_taken is not None:
+            turn.watch.on_taken()
 
-    def _register(self, fileno: int, callback: Callback) -> None:
+    def _register(self, fileno: int, watch: _Watch) -> None:
         """Watches a descriptor unless it is watched already. The caller has the lock. Raises RuntimeError, as `watch`."""
         if self._selector is None:
             self._selector = selectors.DefaultSelector()
         if fileno not in self._selector.get_map():
-            self._selector.register(fileno, selectors.EVENT_READ, callback)
+            self._selector.register(fileno, selectors.EVENT_READ, watch)
         if self._lead is None:
             self._start_lead()
 
@@ -192,20 +211,21 @@ class LeaderFollowers:
                 if not self._run_turn(lead, key.fd, key.data):
                     return
 
-    def _run_turn(self, lead: _Lead, fileno: int, callback: Callback) -> bool:
+    def _run_turn(self, lead: _Lead, fileno: int, watch: _Watch) -> bool:
         """Runs a callback; returns False if another thread has taken the lead meanwhile."""
-        turn = lead.turn = _Turn(fileno, callback)
+        turn = lead.turn = _Turn(fileno, watch)
         lead.turns += 1
         # After the turn is set: a follower that falls asleep sets its flag, and then looks for a turn.
         if self._follower_sleeps or not self._has_follower:
             self._call_follower()
         if self._lead is not lead:
             with self._lock:
-                if turn.is_unregistered:  # as if the callback were running, but it is left to the successor
-                    self._register(fileno, callback)
+                if turn.is_unregistered and watch.on_taken is None:
+                    # As if the callback were running, but it is left to the successor.
+                    self._register(fileno, watch)
             return False
         try:
-            watches = callback()
+            watches = watch.callback()
         except Exception:
             _log.exception("Unexpected error in a server's thread")
             watches = False
@@ -218,15 +238,17 @@ class LeaderFollowers:
             if not watches:
                 if leads:
                     self._unregister_turn(turn)
-            elif not leads:
-                self._register(fileno, callback)
+            elif not leads and watch.on_taken is None:
+                self._register(fileno, watch)
             return leads
 
-    def _unregister_turn(self, turn: _Turn) -> None:
+    def _unregister_turn(self, turn: _Turn) -> bool:
         """Removes the descriptor of a turn, unless it was closed and stands for another connection by now."""
         key = self._selector.get_map().get(turn.fileno) if self._selector is not None else None
-        if key is not None and key.data == turn.callback:
+        is_watched = key is not None and key.data is turn.watch
+        if is_watched:
             self._unregister(turn.fileno)
+        return is_watched
 
     def _end_if_unused(self, lead: _Lead) -> bool:
         """Ends the lead if nothing is watched. Returns False if it goes on."""
@@ -281,8 +303,9 @@ class LeaderFollowers:
             self._lead = successor = _Lead()
             self._has_follower = False
             if (current := lead.turn) is not None:  # it may have begun another one before it saw its successor
-                self._unregister_turn(current)
-                current.is_unregistered = True
+                current.is_unregistered = self._unregister_turn(current)
+        if current is not None and current.is_unregistered and current.watch.on_taken is not None:
+            current.watch.on_taken()
         self._run_lead(successor)
         return True
 

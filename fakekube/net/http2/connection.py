@@ -1,14 +1,14 @@
-"""Serves a connection with HTTP/2: each request has a thread while the application serves it, each watch is in the pump.
+"""Serves a connection with HTTP/2: its requests, and each watch in the pump.
 
-Worker threads run the application and send as much as the client's windows and the socket accept. A worker that has sent a
-response polls the socket itself for a moment, and returns it to the loop while it serves a request (`connection_socket`).
+The requests of all connections are served in turn by the leader of the request threads (`leader_followers`), which receives from
+them, too. While the application takes long, the loop receives (`connection_socket`), and each request has a worker thread. The
+thread that serves a request sends as much of the response as the client's windows and the socket accept.
 """
 
 from __future__ import annotations
 
 import functools
 import logging
-import select
 import threading
 from typing import Any
 
@@ -19,14 +19,12 @@ from fakekube.net.http2.connection_socket import ConnectionSocket, Owner, Stream
 from fakekube.net.http2.exchange import exchange
 from fakekube.net.http2.frames import ErrorCode
 from fakekube.net.http2.stream import RequestStream
-from fakekube.net.loop import WRITE
+from fakekube.net.leader_followers import REQUEST_THREADS
 from fakekube.net.pump import RequestService
 from fakekube.net.transport import Disconnected, Transport
 
 _log = logging.getLogger(__name__)
 
-_LISTENING_MILLISECONDS = 100
-"""How long a worker waits for the next request."""
 _CONTINUE = b"\x08\x03100"
 """The header block of `100 Continue`."""
 
@@ -39,7 +37,6 @@ class MultiplexedConnection(ConnectionSocket):
         super().__init__(transport, service, owner)
         self.service = service
         self.base = base
-        self._poll: select.poll | None = None
         self._threads: set[int] = set()
 
     @property
@@ -48,7 +45,7 @@ class MultiplexedConnection(ConnectionSocket):
         with self._lock:
             return next(iter(self._threads)) if len(self._threads) == self._running == 1 else 0
 
-    # --- In worker threads --------------------------------------------------------------------------------------------
+    # --- In the threads that serve ------------------------------------------------------------------------------------
 
     def _serve_in_worker(self, stream: RequestStream) -> None:
         try:
@@ -61,17 +58,20 @@ class MultiplexedConnection(ConnectionSocket):
                 self._call_flush()
 
     def _serve(self, stream: RequestStream) -> None:
-        """Serves a request, and those that follow soon. Never raises."""
+        """Serves a request. Never raises."""
         thread = threading.get_ident()
         with self._lock:
             self._threads.add(thread)
-        following: RequestStream | None = stream
-        while following is not None:
-            goes_on = self._exchange(following)
-            following = self._finish_request(goes_on)
+        goes_on = self._exchange(stream)
         with self._lock:
+            if not goes_on:
+                self._protocol.end_request()
             self._threads.discard(thread)
             self._running -= 1
+            if not self._protocol.streams and not self._protocol.failed:
+                self._set_idle_deadline()
+            self._park()
+            self._leave_to_loop()
             is_unused = self._is_unused()
         if is_unused:
             self._close()
@@ -85,56 +85,6 @@ class MultiplexedConnection(ConnectionSocket):
             _log.exception("Unexpected error on a stream")
         self.break_stream(stream)
         return False
-
-    def _finish_request(self, goes_on: bool) -> RequestStream | None:
-        """Called when a request is served, or its response is handed to the pump; returns the next request for this thread."""
-        protocol = self._protocol
-        with self._lock:
-            if not goes_on:
-                protocol.end_request()
-            self._leave_to_loop()
-            if not protocol.streams and not protocol.failed:
-                self._set_idle_deadline()
-            self._claim_listening()
-            if self._listener != threading.get_ident():
-                return None
-        return self._listen()
-
-    def _claim_listening(self) -> None:
-        """Takes the socket from the loop, to poll it in this thread, unless another worker does. With the lock held."""
-        protocol = self._protocol
-        if not (self._listener or self._ended or protocol.failed or protocol.is_congested) and self._loop.is_concurrent:
-            self._listener = threading.get_ident()
-            self._watch(self._events & WRITE)
-
-    def _listen(self) -> RequestStream | None:
-        """Polls the socket for the next request for a while."""
-        if self._poll is None:
-            self._poll = select.poll()
-            self._poll.register(self._transport.fileno(), select.POLLIN)
-        started: list[RequestStream] = []
-        me = threading.get_ident()
-        while not started and self._listener == me:  # another worker may listen as soon as this one has stopped
-            is_ready = bool(self._poll.poll(_LISTENING_MILLISECONDS))
-            with self._lock:
-                if is_ready and not self._ended:
-                    started = self._receive()
-                    self._leave_to_loop()
-                if started or not is_ready or self._ended or self._protocol.failed:
-                    self._stop_listening()
-        if not started:
-            return None
-        with self._lock:
-            self._running -= 1  # this thread is counted already
-        for stream in started[1:]:
-            self._serve_in_worker(stream)
-        return started[0]
-
-    def _stop_listening(self) -> None:
-        """Returns the socket to the loop. With the lock held."""
-        self._listener = 0
-        if not self._ended:
-            self._update_watch()
 
     # --- For exchanges ------------------------------------------------------------------------------------------------
 
@@ -171,8 +121,7 @@ class MultiplexedConnection(ConnectionSocket):
             protocol.send_head(stream, block, ends=not body)
             if body:
                 protocol.send_rest(stream, body)
-            # Before the client can send its next request, so that this thread and not the loop receives it.
-            self._claim_listening()
+            self._park()  # before the client can send its next request, so that the loop does not receive it
             self._send_or_leave()
 
     def send_head(self, stream: RequestStream, block: bytes) -> None:
@@ -207,7 +156,9 @@ class MultiplexedConnection(ConnectionSocket):
         stream.is_last = True
 
     def _wait(self) -> None:
-        """Waits for a change of the protocol. With the lock held."""
+        """Waits for a change of the protocol, which another thread receives. With the lock held."""
+        self._unpark()
+        REQUEST_THREADS.yield_lead()
         self._waiting += 1
         try:
             self._changed.wait()

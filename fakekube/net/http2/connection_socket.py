@@ -1,13 +1,16 @@
-"""The socket of an HTTP/2 connection, which the loop's thread and worker threads share, and the transport of a watch on it.
+"""The socket of an HTTP/2 connection, which several threads share, and the transport of a watch on it.
 
 The loop's thread receives and sends pending bytes. Threads hold `_lock` while they use the protocol or the socket, and do not
-wait for the client meanwhile. A worker that has sent a response polls the socket itself for a moment (`_listener`), so that a
-client with one request after the other is served without a change of threads.
+wait for the client meanwhile. Once a request was served, the leader of the request threads receives (`_is_parked`), and serves
+requests one after the other; the loop receives again when another thread takes the lead.
 
 `StreamTransport` is the transport of a watch on a stream, for the pump: the client's windows limit what it sends, not a socket.
 The pump calls it in the loop's thread; a worker calls it to begin a watch. Events are reported in the loop's thread only.
 
-Invariant: the socket is closed, and the server notified, when the connection has ended and no worker serves it.
+Invariants:
+
+* The loop receives, or the leader, unless the client does not read responses.
+* The socket is closed, and the server notified, when the connection has ended and no thread serves it.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import logging
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Protocol
@@ -24,6 +28,7 @@ from fakekube.base.threads import WORKERS
 from fakekube.net.http2.frames import ErrorCode
 from fakekube.net.http2.protocol import Protocol as ServerProtocol
 from fakekube.net.http2.stream import RequestStream
+from fakekube.net.leader_followers import REQUEST_THREADS
 from fakekube.net.loop import READ, WRITE, Loop
 from fakekube.net.pump import RequestService
 from fakekube.net.transport import UNEXPECTED_ERROR, Disconnected, Transport
@@ -126,7 +131,7 @@ class Owner(Protocol):
     deadline: float
 
     def close(self) -> None:
-        """Called once, when the connection has ended and no worker serves it."""
+        """Called once, when the connection has ended and no thread serves it."""
 
 
 class ConnectionSocket:
@@ -143,13 +148,15 @@ class ConnectionSocket:
         """The number of threads that wait for `_changed`."""
         self._events = 0
         """The events that the loop watches."""
-        self._listener = 0
-        """The identifier of the worker thread that polls the socket for the next request, or will; 0 for none."""
+        self._is_parked = False
+        """Whether the leader of the request threads receives."""
+        self._received: deque[RequestStream] = deque()
+        """Requests that the leader has received and no thread has begun to serve."""
         self._flush_called = False
         self._ended = self._closed = False
         self._is_silent = False
         self._running = 0
-        """The number of requests that workers serve, or will."""
+        """The number of requests that threads serve, or will."""
         self._listeners: dict[RequestStream, StreamTransport] = {}
         """The watches in the pump."""
         self._blocked: dict[RequestStream, StreamTransport] = {}
@@ -174,6 +181,10 @@ class ConnectionSocket:
 
     def _serve_in_worker(self, stream: RequestStream) -> None:
         """Serves a request in another thread."""
+        raise NotImplementedError
+
+    def _serve(self, stream: RequestStream) -> None:
+        """Serves a request in this thread."""
         raise NotImplementedError
 
     # --- The socket, with the lock held -------------------------------------------------------------------------------
@@ -257,6 +268,52 @@ class ConnectionSocket:
             self._events = events
             self._loop.watch(self._transport.fileno(), events, self._on_events)
 
+    def _park(self) -> None:
+        """Makes the leader receive instead of the loop, unless the connection ends or the client does not read responses."""
+        protocol = self._protocol
+        if self._is_parked or self._ended or protocol.failed or protocol.is_congested or not self._loop.is_concurrent:
+            return
+        if self._received:  # they are left to the loop
+            return
+        try:
+            REQUEST_THREADS.watch(self._transport.fileno(), self._on_readable, self._on_lead_taken)
+        except RuntimeError:  # no thread can be started
+            REQUEST_THREADS.forget(self._transport.fileno())
+            return
+        self._is_parked = True
+        self._watch(self._events & WRITE)
+
+    def _unpark(self) -> None:
+        """Makes the loop receive instead of the leader, and serve in workers what the leader has received."""
+        if self._is_parked:
+            self._is_parked = False
+            REQUEST_THREADS.forget(self._transport.fileno())
+            self._call_flush()
+
+    # --- In the leader's thread ---------------------------------------------------------------------------------------
+
+    def _on_readable(self) -> bool:
+        """Receives, and serves the requests that have arrived. Returns whether the leader still receives."""
+        with self._lock:
+            if self._is_parked:
+                self._received.extend(self._receive())
+                self._set_deadline()
+                if self._protocol.failed or self._protocol.is_congested:
+                    self._unpark()
+                self._leave_to_loop()
+        while (stream := self._next_received()) is not None:
+            self._serve(stream)
+        return self._is_parked
+
+    def _next_received(self) -> RequestStream | None:
+        with self._lock:
+            return self._received.popleft() if self._received else None
+
+    def _on_lead_taken(self) -> None:
+        """Called when this thread, or the one in `_on_readable`, does not lead any more."""
+        with self._lock:
+            self._unpark()
+
     # --- In the loop's thread -----------------------------------------------------------------------------------------
 
     def _flush(self) -> None:
@@ -272,6 +329,9 @@ class ConnectionSocket:
                 started = self._receive()
             else:
                 started = self._count_new_requests()
+                if not self._is_parked:  # the lead was taken from the thread that would serve them
+                    started += self._received
+                    self._received.clear()
                 try:
                     self._send()
                 except Disconnected:
@@ -292,11 +352,17 @@ class ConnectionSocket:
     def _update_watch(self) -> None:
         """Makes the loop watch the events that the connection waits for. With the lock held."""
         protocol = self._protocol
-        events = 0 if protocol.is_congested or self._listener else READ
+        if protocol.is_congested:
+            self._unpark()
+        events = 0 if protocol.is_congested or self._is_parked else READ
         self._watch(events | WRITE if protocol.output else events)
-        if protocol.failed:
+        self._set_deadline()
+
+    def _set_deadline(self) -> None:
+        """Sets the deadline for what is expected of the client. With the lock held."""
+        if self._protocol.failed:
             self._owner.deadline = min(self._owner.deadline, time.monotonic() + _GOAWAY_SECONDS)
-        elif protocol.settings_received:
+        elif self._protocol.settings_received:
             self._set_idle_deadline()
 
     def _set_idle_deadline(self) -> None:
@@ -319,10 +385,11 @@ class ConnectionSocket:
                 listener.notify()
 
     def _end_connection(self) -> None:
-        """Ends the connection; closes the socket if no worker uses it."""
+        """Ends the connection; closes the socket if no thread uses it."""
         self._owner.deadline = math.inf
         with self._lock:
             self._ended = True
+            self._unpark()
             self._loop.forget(self._transport.fileno())
             self._protocol.close()
             self._changed.notify_all()

@@ -213,7 +213,8 @@ def test_a_callback_that_begins_while_the_lead_is_taken_is_left_to_the_successor
     first, other = socket.socketpair()
     threads.watch(first.fileno(), _watches_on)
     assert threads._lead is not None
-    run_turn, seen = threads._run_turn, leader_followers._Turn(other.fileno(), _watches_on)
+    watch = threads._selector.get_map()[first.fileno()].data  # type: ignore[union-attr]
+    run_turn, seen = threads._run_turn, leader_followers._Turn(other.fileno(), leader_followers._Watch(_watches_on))
 
     class Lead(leader_followers._Lead):
         """Its turn changes between the two times that the follower looks at it."""
@@ -230,12 +231,12 @@ def test_a_callback_that_begins_while_the_lead_is_taken_is_left_to_the_successor
             self.begun = turn
 
     lead = Lead()
-    lead.turn = leader_followers._Turn(first.fileno(), _watches_on)
+    lead.turn = leader_followers._Turn(first.fileno(), watch)
     threads._lead = lead
     monkeypatch.setattr(threads, "_run_lead", lambda successor: None)
-    monkeypatch.setattr(leader_followers, "_Turn", lambda fileno, callback: lead.begun)
+    monkeypatch.setattr(leader_followers, "_Turn", lambda fileno, watch: lead.begun)
     assert threads._take_lead(lead, seen)
-    assert not run_turn(lead, first.fileno(), _watches_on)
+    assert not run_turn(lead, first.fileno(), watch)
     assert threads._selector is not None
     assert first.fileno() in threads._selector.get_map()
     threads.forget(first.fileno())
@@ -278,7 +279,7 @@ def test_a_taken_lead_leaves_a_new_connection_with_the_same_descriptor_watched(t
     """The callback has closed its connection, whose number a new connection has by now."""
     first, other = socket.socketpair()
     threads.watch(first.fileno(), _watches_on)
-    old = leader_followers._Turn(first.fileno(), lambda: False)
+    old = leader_followers._Turn(first.fileno(), leader_followers._Watch(lambda: False))
     threads._unregister_turn(old)
     assert threads._selector is not None
     assert first.fileno() in threads._selector.get_map()
@@ -334,10 +335,10 @@ def test_a_new_leader_may_begin_before_the_thread_that_started_it_goes_on(
     begun = threading.Event()
     run_turn = LeaderFollowers._run_turn
 
-    def run_turn_and_tell(self: LeaderFollowers, lead: Any, fileno: int, callback: Callable[[], bool]) -> bool:
+    def run_turn_and_tell(self: LeaderFollowers, lead: Any, fileno: int, watch: Any) -> bool:
         if fileno == other.server.fileno():
             begun.set()
-        return run_turn(self, lead, fileno, callback)
+        return run_turn(self, lead, fileno, watch)
 
     def yield_the_lead(data: bytes) -> None:
         other.client.send(b"y")  # the new leader finds it at once
@@ -371,3 +372,43 @@ def test_a_lead_that_cannot_be_yielded_leaves_its_connection_watched(
     assert one.ask(b"x") == b"x"
     assert one.ask(b"y") == b"y"
     assert len(refused) == 2
+
+
+@pytest.mark.usefixtures("long_turns")
+def test_an_owner_is_told_that_its_descriptor_is_not_watched_any_more(threads: LeaderFollowers) -> None:
+    client, server = socket.socketpair()
+    taken, served = threading.Event(), threading.Event()
+
+    def receive() -> bool:
+        server.recv(1)
+        threads.yield_lead()
+        threads.yield_lead()  # which does nothing any more
+        served.set()
+        return True
+
+    def note() -> None:
+        assert not taken.is_set()
+        assert threads._selector is not None
+        assert server.fileno() not in threads._selector.get_map()
+        taken.set()
+
+    threads.watch(server.fileno(), receive, note)
+    client.send(b"x")
+    assert taken.wait(TIMEOUT)
+    assert served.wait(TIMEOUT)
+    threads.watch(server.fileno(), receive, taken.set)
+    served.clear()
+    client.send(b"y")
+    assert served.wait(TIMEOUT)
+    for one in (client, server):
+        one.close()
+
+
+def test_a_follower_tells_the_owner_of_a_descriptor(threads: LeaderFollowers) -> None:
+    client, server = socket.socketpair()
+    taken = threading.Event()
+    threads.watch(server.fileno(), lambda: taken.wait(TIMEOUT), taken.set)
+    client.send(b"x")
+    assert taken.wait(TIMEOUT)
+    for one in (client, server):
+        one.close()

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from fakekube.net import Server
-from fakekube.net.http2.connection import MultiplexedConnection
+from fakekube.net.http2 import connection, connection_socket
+from fakekube.net.leader_followers import LeaderFollowers
 from fakekube.net.streams import BrokenStreamError
 
 TIMEOUT = 60.0
@@ -59,27 +60,82 @@ def test_slow_request_does_not_block_other_streams(serve_http2: Serve, connect_h
     assert client.answer(first).status == "200"
 
 
-def test_worker_stops_listening_if_another_one_begins(
-    serve_http2: Serve, connect_http2: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stop, listen = MultiplexedConnection._stop_listening, MultiplexedConnection._listen
-    returned = threading.Event()
+@pytest.fixture
+def leader(monkeypatch: pytest.MonkeyPatch) -> LeaderFollowers:
+    """Request threads of which no follower takes the lead, however slow this machine is."""
+    threads = LeaderFollowers()
+    for module in (connection, connection_socket):
+        monkeypatch.setattr(module, "REQUEST_THREADS", threads)
+    monkeypatch.setattr(threads, "_call_follower", lambda: None)
+    return threads
 
-    def stop_while_another_begins(connection: MultiplexedConnection) -> None:
-        stop(connection)
-        connection._listener = -1
 
-    def listen_once(connection: MultiplexedConnection) -> Any:
-        following = listen(connection)
-        returned.set()
-        connection._listener = 0
-        return following
+@pytest.mark.usefixtures("leader")
+def test_requests_at_once_and_one_after_the_other_are_served_by_one_thread(serve_http2: Serve, connect_http2: Connect) -> None:
+    used: list[int] = []
 
-    monkeypatch.setattr(MultiplexedConnection, "_stop_listening", stop_while_another_begins)
-    monkeypatch.setattr(MultiplexedConnection, "_listen", listen_once)
+    def remember(environ: Environ, start_response: Callable[..., Any]) -> list[bytes]:
+        used.append(threading.get_ident())
+        return echo(environ, start_response)
+
+    clients = [connect_http2(server) for server in [serve_http2(remember)] * 2]
+    assert [client.get("/").status for client in clients] == ["200"] * 2  # the first ones are received by the loop
+    used.clear()
+    asked = [(client, client.ask(f"/{number}")) for number in range(5) for client in clients]
+    assert [client.answer(stream_id).status for client, stream_id in asked] == ["200"] * 10
+    assert [client.get("/").status for client in clients] == ["200"] * 2
+    assert len(set(used)) == 1
+
+
+def test_slow_requests_at_once_are_served_by_several_threads(serve_http2: Serve, connect_http2: Connect) -> None:
+    together = threading.Barrier(4)
+
+    def wait_for_the_others(environ: Environ, start_response: Callable[..., Any]) -> list[bytes]:
+        if environ["PATH_INFO"] != "/":
+            together.wait(TIMEOUT)
+        return echo(environ, start_response)
+
+    client = connect_http2(serve_http2(wait_for_the_others))
+    for _ in range(2):
+        assert client.get("/").status == "200"
+        asked = [client.ask(f"/{number}") for number in range(4)]
+        assert [client.answer(stream_id).status for stream_id in asked] == ["200"] * 4
+
+
+@pytest.mark.usefixtures("leader")
+def test_a_request_that_waits_for_its_body_leaves_the_lead_to_others(serve_http2: Serve, connect_http2: Connect) -> None:
+    client, other = (connect_http2(server) for server in [serve_http2(echo)] * 2)
+    assert [one.get("/").status for one in (client, other)] == ["200"] * 2
+    waiting = client.ask("/", "POST", ("expect", "100-continue"), ends=False)
+    client.until(lambda: bool(client.answers[waiting].informational))
+    assert [one.get("/").status for one in (client, other)] == ["200"] * 2
+    client.h2.send_data(waiting, b"body", end_stream=True)
+    assert client.answer(waiting).data == b"POST / HTTP/2.0 body"
+
+
+@pytest.mark.usefixtures("leader")
+def test_what_was_received_with_a_request_that_waits_is_served_by_others(serve_http2: Serve, connect_http2: Connect) -> None:
     client = connect_http2(serve_http2(echo))
     assert client.get("/").status == "200"
-    assert returned.wait(TIMEOUT)
+    waiting = client.ask("/", "POST", ("expect", "100-continue"), ends=False)
+    asked = [client.ask("/") for _ in range(3)]
+    assert [client.answer(stream_id).status for stream_id in asked] == ["200"] * 3
+    client.h2.send_data(waiting, b"body", end_stream=True)
+    assert client.answer(waiting).data == b"POST / HTTP/2.0 body"
+
+
+def test_nothing_is_lost_while_the_lead_changes(serve_http2: Serve, connect_http2: Connect) -> None:
+    """Requests that take about as long as a turn."""
+    pause = threading.Event()
+
+    def slow(environ: Environ, start_response: Callable[..., Any]) -> list[bytes]:
+        pause.wait(int(environ["PATH_INFO"][1:]) / 1000)
+        return echo(environ, start_response)
+
+    clients = [connect_http2(server) for server in [serve_http2(slow)] * 3]
+    for turn in range(8):
+        asked = [(client, client.ask(f"/{(number * 3 + turn) % 8}")) for number in range(4) for client in clients]
+        assert [client.answer(stream_id).status for client, stream_id in asked] == ["200"] * 12
 
 
 @pytest.mark.parametrize(("size", "has_length"), [(1, True), (4096, True), (4097, False), (3_000_000, False)])
