@@ -99,6 +99,8 @@ class Copy:
     deleted: bool = False
     judged: bool = True
     """Whether the client must react to this copy."""
+    altered: bool = False
+    """Whether it contains something else than the sample."""
 
     def owns(self, resource: str, namespace: str, name: str) -> bool:
         """Reports whether an object is one of the copy's own objects."""
@@ -151,6 +153,12 @@ class Reaction:
             if one.kind is EffectKind.CHILD:
                 counts[one.resource] += count
         return dict(counts)
+
+    def without_names_of_children(self) -> Reaction:
+        """Returns the reaction to an object with other contents: the name of a child may follow from them, as a hash does."""
+        children = Counter({one: count for one, count in self.effects.items() if one.kind is EffectKind.CHILD})
+        others = {one: count for one, count in self.effects.items() if one not in children}
+        return Reaction({**others, **_without_names(children)})
 
     def missing(self, cluster: Cluster, copy: Copy, calls: Sequence[Call]) -> list[Effect]:
         """Returns the missing effects of the reaction to a copy; `calls` are the calls since its creation."""

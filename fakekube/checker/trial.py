@@ -277,7 +277,7 @@ class Trial(ClientRun):
                 raise NotExercised(f"the copy of the sample cannot be created: {error}") from None
             made.append({"apiVersion": obj["apiVersion"], "kind": obj["kind"], **created})
             resources.append(self.resource_of(obj))
-        copy = Copy(token, made, resources, mark, self.now)
+        copy = Copy(token, made, resources, mark, self.now, altered=change is not None)
         self.copies.append(copy)
         return copy
 
@@ -310,6 +310,7 @@ class Trial(ClientRun):
                 self.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
             except ApiError:
                 continue
+            copy.altered = True
             return number
         return None
 
@@ -341,7 +342,9 @@ class Trial(ClientRun):
 
     def missing_of(self, copy: Copy) -> list[Effect]:
         """Returns the missing effects of the reaction to a copy."""
-        return self.baseline.reaction.missing(self.cluster, copy, self.trace.since(copy.mark))
+        reaction = self.baseline.reaction
+        expected = reaction.without_names_of_children() if copy.altered else reaction
+        return expected.missing(self.cluster, copy, self.trace.since(copy.mark))
 
     def has_reacted(self, copy: Copy) -> bool:
         """Reports whether the client has received a copy and its reaction is complete."""

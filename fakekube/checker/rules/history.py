@@ -236,6 +236,7 @@ def _collection_of(trial: Trial, resource: str, obj: Object) -> str:
 
 def _apply(trial: Trial, copy: Copy, step: Sequence[Sequence[Object]]) -> None:
     """Changes the objects of a copy."""
+    copy.altered = True
     for (resource, obj), changes in zip(own_objects(trial, copy), step, strict=True):
         metadata = obj["metadata"]
         for change in changes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import fakekube
 from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, children_of, effects_of
 from fakekube.checker.trace import Trace
+from fakekube.checker.trial import Trial
 
 Object = dict[str, Any]
 
@@ -44,6 +46,13 @@ class Sample:
     def reaction(self) -> Reaction:
         observed = Reaction.common(effects_of(self._cluster, self._copy, self._trace.since(self._copy.mark)))
         return observed.lasting(self._cluster, [self._copy])
+
+    def missing_of(self, reaction: Reaction, *, altered: bool) -> list[str]:
+        """Returns what of a reaction the copy does not have; `altered`: whether its contents are other ones than the sample's."""
+        self._copy.altered = altered
+        baseline = SimpleNamespace(reaction=reaction)
+        trial: Any = SimpleNamespace(baseline=baseline, cluster=self._cluster, trace=self._trace)
+        return [str(one) for one in Trial.missing_of(trial, self._copy)]
 
     def states(self) -> list[str]:
         return [str(one) for one in self.reaction().effects if one.is_state]
@@ -100,3 +109,16 @@ def test_children_of_equal_names_are_told_apart_by_their_namespaces() -> None:
         quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "tenant", "namespace": "team-bcdfgh"}}
         cluster.create(quota)
         assert [bool(reaction.missing(cluster, copy, ())) for copy in copies] == [False, True]
+
+
+@pytest.mark.parametrize(("altered", "missing"), [(False, ["creates secrets/sample-{}-0a1b"]), (True, [])])
+def test_the_name_of_a_child_may_follow_from_the_contents_of_its_owner(sample: Sample, altered: bool, missing: list[str]) -> None:
+    sample.send("POST", f"{NAMESPACE}/secrets", {"metadata": {"name": "sample-bcdfgh-9f8e"}})
+    reaction = Reaction({Effect(EffectKind.CHILD, "secrets", "sample-{}-0a1b"): 1})
+    assert sample.missing_of(reaction, altered=altered) == missing
+
+
+def test_each_child_of_an_object_with_other_contents_has_to_be_there(sample: Sample) -> None:
+    sample.send("POST", f"{NAMESPACE}/secrets", {"metadata": {"name": "sample-bcdfgh-9f8e"}})
+    reaction = Reaction({Effect(EffectKind.CHILD, "secrets", f"sample-{{}}-{number}"): 1 for number in range(2)})
+    assert sample.missing_of(reaction, altered=True) == ["creates secrets/*"]
