@@ -253,7 +253,7 @@ def _validate_parameters(reference: Object, path: str) -> list[FieldError]:
     scope, namespace = reference.get("scope"), reference.get("namespace")
     if scope is None:
         return [*errors, required(f"{path}.scope")]
-    errors += one_of(scope, f"{path}.scope", ("Cluster", "Namespace"))
+    errors += one_of(scope, f"{path}.scope", ("Cluster", "Namespace"), plain=True)
     where = f"{path}.namespace"
     if scope == "Namespace":
         if namespace is None:
@@ -398,7 +398,8 @@ def _validate_ip_block(block: Object, path: str, old_cidrs: Collection[str]) -> 
 
 
 def _strictly_within(part: ip.Network, whole: ip.Network) -> bool:
-    if part.network.version != whole.network.version or whole.length >= part.length:
+    """Reports whether a block contains another; their prefixes are compared as written, IPv4-mapped ones among 128 bits."""
+    if part.network.version != whole.network.version or whole.mask_size >= part.mask_size:
         return False
     shift = whole.network.max_prefixlen - whole.length
     return int(part.network) >> shift == int(whole.network) >> shift

@@ -212,6 +212,18 @@ def _of_declared_rules() -> Iterator[Recording]:
         yield _with_gates(f"v1.37/rules/{name}", "rules_declared", "1.37", gates, "api/all=true")
 
 
+def _of_values() -> Iterator[Recording]:
+    """The recordings of values at the edges, also with other gates."""
+    yield Recording("rules/values", "rules_values")
+    yield Recording("v1.37/rules/values", "rules_values", version="1.37")
+    gates = {
+        "MatchLabelKeysInPodTopologySpreadSelectorMerge": False,
+        "StatefulSetRecreateStrategy": True,
+        "StrictIPCIDRValidation": False,
+    }
+    yield Recording("v1.37/rules/values-gates", "rules_values", version="1.37", flags=_gate_flag(gates), feature_gates=gates)
+
+
 def _of_older_gates() -> Iterator[Recording]:
     """The recordings of gates that are locked in later minors."""
     off = {
@@ -286,6 +298,7 @@ RECORDINGS = {
         Recording("v1.37/rules/branches", "rules_branches", version="1.37"),
         Recording("rules/requests", "rules_requests"),
         Recording("v1.37/rules/requests", "rules_requests", version="1.37"),
+        *_of_values(),
         *_of_flags(),
         Recording("v1.37/rules/newer", "rules_newer", version="1.37"),
         *(Recording(f"v{minor}/rules/minors", "rules_minors", version=minor) for minor in data.RELEASES),

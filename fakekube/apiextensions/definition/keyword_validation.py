@@ -92,7 +92,7 @@ TYPES = ("array", "boolean", "integer", "number", "object", "string")
 def _keyword_errors(schema: Schema, path: str, where: _Where) -> Iterator[FieldError]:
     kind, items = schema.get("type", ""), schema.get("items")
     if kind and kind not in TYPES:
-        yield not_supported(f"{path}.type", kind, TYPES)
+        yield not_supported(f"{path}.type", kind, TYPES, plain=True)
     if schema.get("default") is not None and where.no_default:
         yield forbidden(f"{path}.default", f"must not be set {where.no_default}")
     for name, is_set in (
@@ -134,12 +134,12 @@ def extension_errors(schema: Schema, path: str) -> Iterator[FieldError]:
     if map_type is not None:
         yield from _wrong_type(schema, path, "object", "x-kubernetes-map-type")
         if map_type not in _MAP_TYPES:
-            yield not_supported(f"{path}.x-kubernetes-map-type", map_type, _MAP_TYPES)
+            yield not_supported(f"{path}.x-kubernetes-map-type", map_type, _MAP_TYPES, plain=True)
     if list_type is not None:
         wrong = list(_wrong_type(schema, path, "array", "x-kubernetes-list-type"))
         yield from wrong or _set_errors(schema, path)
         if list_type not in _LIST_TYPES:
-            yield not_supported(f"{path}.x-kubernetes-list-type", list_type, _LIST_TYPES)
+            yield not_supported(f"{path}.x-kubernetes-list-type", list_type, _LIST_TYPES, plain=True)
     yield from _key_errors(schema, path)
     if list_type == "map":
         yield from _map_list_errors(schema, path)

@@ -161,8 +161,12 @@ def _metadata_errors(schema: Schema, level: _Level, path: str) -> Iterator[Field
         )
 
 
+#: Keywords of metadata that a structural schema does not keep; some of them have other errors if they are not empty.
+_NOT_STRUCTURAL = frozenset({"type", "default", "definitions", "dependencies", "patternProperties", "$ref"})
+
+
 def _restricts_names_only(metadata: Schema) -> bool:
-    said = {name for _, name in set_fields(metadata)} - {"type", "default", "$ref"}
+    said = {name for _, name in set_fields(metadata)} - _NOT_STRUCTURAL
     return said <= {"properties"} and set(metadata.get("properties") or ()) <= _NAMES
 
 

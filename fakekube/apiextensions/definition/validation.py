@@ -18,7 +18,7 @@ from fakekube.apiextensions.definition.to_internal import Spec, internal_schema,
 from fakekube.apiextensions.instances.schema_cache import find_compiled
 from fakekube.apiextensions.schema import has_rules, schemas_in
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, required, too_many
+from fakekube.apimachinery.errors.field import Typed, duplicate, forbidden, invalid, required, too_many
 from fakekube.apimachinery.schema.paths import Schema, SchemaPathError, place_at
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import required_one_of
@@ -39,7 +39,7 @@ def spec_errors(spec: Spec, *, checks_authorities: bool) -> list[FieldError]:
 
 def _spec_errors(spec: Spec, *, checks_authorities: bool) -> Iterator[FieldError]:
     yield from _group_errors(spec.get("group", ""))
-    yield from required_one_of(spec.get("scope", ""), "spec.scope", ("Cluster", "Namespaced"))
+    yield from required_one_of(spec.get("scope", ""), "spec.scope", ("Cluster", "Namespaced"), plain=True)
     yield from _missing_schemas(spec)
     if spec.get("preserveUnknownFields") and _has_defaults(spec):
         yield invalid("spec.preserveUnknownFields", True, "must be false in order to use defaults in the schema")
@@ -125,7 +125,7 @@ def _version_errors(version: Part, path: str, *, has_status: bool) -> Iterator[F
     warning = version.get("deprecationWarning")
     if warning is not None:
         for text in _deprecation_problems(warning, deprecated=bool(version.get("deprecated"))):
-            yield invalid(f"{path}.deprecationWarning", warning, text, pointed_at=True)
+            yield invalid(f"{path}.deprecationWarning", Typed(warning), text)
     yield from _part_errors(version, version.get("schema"), path, "schema", has_status=has_status)
 
 
@@ -285,7 +285,7 @@ def _conversion_errors(spec: Spec, *, checks_authorities: bool) -> Iterator[Fiel
     client, versions = webhook.get("clientConfig"), webhook.get("conversionReviewVersions") or []
     if strategy != "None" and spec.get("preserveUnknownFields"):
         yield invalid(f"{path}.strategy", strategy, "must be None if spec.preserveUnknownFields is true")
-    yield from required_one_of(strategy, f"{path}.strategy", ("None", "Webhook"))
+    yield from required_one_of(strategy, f"{path}.strategy", ("None", "Webhook"), plain=True)
     if strategy != "Webhook":
         text = "should not be set when strategy is not set to Webhook"
         for name, value in (("webhookClientConfig", client is not None), ("conversionReviewVersions", bool(versions))):

@@ -29,6 +29,7 @@ from fakekube.base.golang.strconv import INT64, unmarshal_error
 
 __all__ = [
     "Overflow",
+    "check_numbers",
     "dumps",
     "dumps_pretty",
     "first_values",
@@ -195,6 +196,23 @@ def to_untyped(value: Any) -> Any:
             elif kind is Overflow:
                 raise DecodeError(unmarshal_error(f"number {item.literal}", "float64"))
     return root[0]
+
+
+def check_numbers(value: Any) -> None:
+    """Checks that Go can decode a value without a type.
+
+    Raises:
+        DecodeError: a number is beyond float64.
+    """
+    todo = [value]
+    while todo:
+        item = todo.pop()
+        if type(item) is dict:
+            todo.extend(reversed(item.values()))
+        elif type(item) is list:
+            todo.extend(reversed(item))
+        elif type(item) is Overflow:
+            raise DecodeError(unmarshal_error(f"number {item.literal}", "float64"))
 
 
 def dumps(value: Any, *, floats: bool = True) -> bytes:

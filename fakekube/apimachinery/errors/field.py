@@ -97,11 +97,17 @@ class Printed(str):
     __slots__ = ()
 
 
+class Typed(str):
+    """A bad value that Go holds by a pointer, or in a string type of its own: messages print it as JSON."""
+
+    __slots__ = ()
+
+
 def _print(value: Any) -> str:
     if isinstance(value, Printed):
         return value
     if isinstance(value, str):
-        return go_quote(value)
+        return go_json(value) if isinstance(value, Typed) else go_quote(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None:
@@ -121,8 +127,6 @@ class FieldError:
     detail: str = ""
     plain: bool = False
     """Whether Go holds an unsupported value as a plain string, and not as a string type of its own."""
-    pointed_at: bool = False
-    """Whether Go holds the value by a pointer, so that the message prints it as JSON, even a string."""
 
     def __post_init__(self) -> None:
         _budget.left -= 1
@@ -134,7 +138,7 @@ class FieldError:
         """The message without the path, as a cause of a Status has it."""
         text = self.type.words
         if self.type not in _WITHOUT_VALUE and self.value is not OMITTED:
-            typed = self.pointed_at or (self.type is FieldErrorType.NOT_SUPPORTED and not self.plain)
+            typed = self.type is FieldErrorType.NOT_SUPPORTED and not self.plain
             printed = go_json if typed and not isinstance(self.value, Printed) else _print
             text = f"{text}: {printed(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
@@ -148,8 +152,8 @@ def required(path: str, detail: str = "") -> FieldError:
     return FieldError(FieldErrorType.REQUIRED, path, "", detail)
 
 
-def invalid(path: str, value: Any, detail: str, *, pointed_at: bool = False) -> FieldError:
-    return FieldError(FieldErrorType.INVALID, path, value, detail, pointed_at=pointed_at)
+def invalid(path: str, value: Any, detail: str) -> FieldError:
+    return FieldError(FieldErrorType.INVALID, path, value, detail)
 
 
 def type_invalid(path: str, value: Any, detail: str) -> FieldError:

@@ -16,8 +16,8 @@ import orjson
 from fakekube.base.golang.json_writer import write_json
 from fakekube.base.golang.strings import json_text
 
-#: Escapes, characters that Go escapes, and numbers with several representations.
-_AMBIGUOUS = re.compile(rb"[\\<>&]|\xe2\x80[\xa8\xa9]|\d[.eE]|-0")
+#: Escapes, characters that Go escapes, and numbers with several representations or beyond float64.
+_AMBIGUOUS = re.compile(rb"[\\<>&]|\xe2\x80[\xa8\xa9]|\d[.eE]|-0|\d{300}")
 
 _GO_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _GO_ESCAPED = re.compile("[<>&\u2028\u2029]")
@@ -94,8 +94,9 @@ def _read_value(tokens: list[str]) -> Any:
 def _scalar(token: str) -> Any:
     try:
         return orjson.loads(token)
-    except orjson.JSONDecodeError:  # a lone surrogate, in place of which Go reads U+FFFD
-        return json.loads(token).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    except orjson.JSONDecodeError:  # a number beyond float64, or a lone surrogate, in place of which Go reads U+FFFD
+        value = json.loads(token)
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace") if isinstance(value, str) else value
 
 
 def _read_object(tokens: list[str]) -> dict[str, Any]:

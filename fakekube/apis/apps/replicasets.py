@@ -17,6 +17,7 @@ from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import StatusNumbers, immutable_field, non_negative
+from fakekube.apis.validation.rules import from_minor
 from fakekube.base.objects import Object
 
 _WITHIN = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
@@ -95,7 +96,9 @@ class ReplicationControllerStrategy(_Replicated):
     validated_twice_until = 35
 
     def name_errors(self, name: str, prefix: bool) -> list[str]:
-        return [] if prefix else names.dns_subdomain(name)
+        if prefix:
+            return []
+        return names.long_name(name) if from_minor(35) else names.dns_subdomain(name)
 
     def default(self, obj: Object) -> None:
         template = obj["spec"].get("template")

@@ -12,7 +12,7 @@ from typing import Any
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError, field
 from fakekube.apimachinery.errors.field import IMMUTABLE as IMMUTABLE_FIELD
-from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required
+from fakekube.apimachinery.errors.field import Typed, forbidden, invalid, not_supported, required
 from fakekube.apis.core import podtemplates
 from fakekube.apis.core.pods.annotations import validate_pod_annotations
 from fakekube.apis.core.pods.validation_options import ValidationOptions
@@ -105,8 +105,9 @@ class StatefulSetStrategy(Strategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, before = obj["spec"], old["spec"]
         options = podtemplates.validation_options(before["template"])
-        skip = bool(_validate_stateful_set_spec(before, options))
-        errors = _validate_stateful_set_spec(spec, options, skip_template=skip, recreates=self._recreates(old))
+        recreates = self._recreates(old)
+        skip = bool(_validate_stateful_set_spec(before, options, recreates=recreates))
+        errors = _validate_stateful_set_spec(spec, options, skip_template=skip, recreates=recreates)
         stored = spec_as_stored(context, obj, old)
         if from_minor(37):
             return errors + _STATEFUL_SET_SPEC_CHANGES.validate(spec, before, "spec")
@@ -166,7 +167,7 @@ def _validate_pod_management_policy(policy: str) -> list[FieldError]:
     path = "spec.podManagementPolicy"
     if not policy:
         return [required(path)]
-    return [] if policy in POLICIES else [invalid(path, policy, "must be 'OrderedReady' or 'Parallel'")]
+    return [] if policy in POLICIES else [invalid(path, Typed(policy), "must be 'OrderedReady' or 'Parallel'")]
 
 
 def _validate_update_strategy(strategy: Object, *, recreates: bool) -> list[FieldError]:

@@ -234,6 +234,7 @@ TARGET = (
             lambda kind: kind not in _TARGET_TYPES,
             "must be either Utilization, Value, or AverageValue",
             absent="",
+            typed=True,
         ),
     ),
     Rule("target.value", _POSITIVE_AMOUNT),

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import invalid, not_supported, required
+from fakekube.apimachinery.errors.field import Typed, invalid, not_supported, required
 from fakekube.apis.batch.job_validation import job_spec_warnings, validate_job_spec
 from fakekube.apis.batch.schedules import schedule_problem, time_zone_problem
 from fakekube.apis.core import podtemplates
@@ -108,17 +108,18 @@ def _validate_schedule(schedule: str, zone: str | None, zone_allowed: bool) -> l
 
 
 def _validate_time_zone(zone: str, path: str) -> list[FieldError]:
+    shown = Typed(zone)
     if not zone:
-        return [invalid(path, zone, "timeZone must be nil or non-empty string")]
+        return [invalid(path, shown, "timeZone must be nil or non-empty string")]
     for part in zone.split("/"):
         if part in (".", "..") or part.startswith("-") or not _zone_part_matches(part):
-            return [invalid(path, zone, f"unknown time zone {zone}")]
+            return [invalid(path, shown, f"unknown time zone {zone}")]
     errors: list[FieldError] = []
     if zone.lower() == "local":
         text = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
-        errors.append(invalid(path, zone, text))
+        errors.append(invalid(path, shown, text))
     problem = time_zone_problem(zone)
-    return [*errors, invalid(path, zone, problem)] if problem else errors
+    return [*errors, invalid(path, shown, problem)] if problem else errors
 
 
 def _validate_job_template(spec: Object, path: str, options: ValidationOptions) -> list[FieldError]:

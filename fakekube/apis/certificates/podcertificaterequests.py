@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import IMMUTABLE, OMITTED, forbidden, invalid, not_supported, required, too_long
+from fakekube.apimachinery.errors.field import IMMUTABLE, OMITTED, Typed, forbidden, invalid, not_supported, required, too_long
 from fakekube.apis.certificates.certificatesigningrequests import is_authorized_for_signer_name, validate_signer_name
 from fakekube.apis.rest.strategy import Strategy, WriteContext, keep_all_but, keep_metadata
 from fakekube.apis.validation import names
@@ -114,7 +114,7 @@ def _validate_spec(spec: Object) -> list[FieldError]:
     errors += invalid_each("spec.serviceAccountName", account, names.dns_subdomain(account))
     errors += _validate_uid(spec, "serviceAccountUID")
     node = spec.get("nodeName", "")
-    errors += invalid_each("spec.nodeName", node, names.dns_subdomain(node)) + _validate_uid(spec, "nodeUID")
+    errors += invalid_each("spec.nodeName", Typed(node), names.dns_subdomain(node)) + _validate_uid(spec, "nodeUID")
     seconds = spec.get("maxExpirationSeconds")
     if seconds is None:
         return [*errors, required("spec.maxExpirationSeconds", "must be set")]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, required
+from fakekube.apimachinery.errors.field import Typed, duplicate, forbidden, invalid, required
 from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apis.rest.strategy import Strategy, WriteContext
 from fakekube.apis.validation import names
@@ -75,10 +75,10 @@ def _default_of_containers(limit: Object) -> None:
 
 
 def _validate_type(type_: str, path: str) -> list[FieldError]:
-    errors = invalid_each(path, type_, names.label_key(type_))
+    errors = invalid_each(path, Typed(type_), names.label_key(type_))
     if errors or "/" in type_ or type_ in TYPES:
         return errors
-    return [invalid(path, type_, "must be a standard limit type or fully qualified")]
+    return [invalid(path, Typed(type_), "must be a standard limit type or fully qualified")]
 
 
 def _validate_limit(limit: Mapping[str, Any], path: str) -> list[FieldError]:

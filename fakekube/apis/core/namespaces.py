@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import invalid
+from fakekube.apimachinery.errors.field import Typed, invalid
 from fakekube.apis.rest.strategy import RevalidatingStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.objectmeta import standard_finalizer_errors, validate_finalizer_name
@@ -77,7 +77,7 @@ class NamespaceStatusStrategy(Strategy):
         if phase == expected:
             return []
         text = f"may only be '{expected}' if `deletionTimestamp` is {'not empty' if dying else 'empty'}"
-        return [invalid("status.Phase", phase, text, pointed_at=True)]
+        return [invalid("status.Phase", Typed(phase), text)]
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         return [("spec",)]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import immutable, invalid, required
+from fakekube.apimachinery.errors.field import Typed, immutable, invalid, required
 from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation.resource_lists import (
     QUOTA_RESOURCES,
@@ -129,10 +129,10 @@ def _validate_selector(
     for expression in expressions:
         scope, operator = expression.get("scopeName", ""), expression.get("operator", "")
         if scope not in SCOPES:
-            errors.append(invalid(f"{path}.scopeName", scope, "unsupported scope"))
+            errors.append(invalid(f"{path}.scopeName", Typed(scope), "unsupported scope"))
         errors += [invalid(path, shown, _UNSUPPORTED_SCOPE)] * unsupported.get(scope, 0)
         if scope in _PLAIN_SCOPES and operator != "Exists":
-            errors.append(invalid(f"{path}.operator", operator, _PLAIN_SCOPES_TEXT))
+            errors.append(invalid(f"{path}.operator", Typed(operator), _PLAIN_SCOPES_TEXT))
         errors += _validate_operator(operator, expression.get("values"), path)
     named = [expression.get("scopeName", "") for expression in expressions]
     return errors + _forbid_conflicting_scopes(named, scopes, path)
@@ -145,7 +145,7 @@ def _validate_operator(operator: str, values: Sequence[str] | None, path: str) -
     if operator in ("Exists", "DoesNotExist"):
         text = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
         return [invalid(f"{path}.values", values, text)] if values else []
-    return [invalid(f"{path}.operator", operator, NOT_AN_OPERATOR)]
+    return [invalid(f"{path}.operator", Typed(operator), NOT_AN_OPERATOR)]
 
 
 def _warnings(hard: Mapping[str, str]) -> list[str]:

@@ -10,7 +10,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import invalid, required, too_long
+from fakekube.apimachinery.errors.field import Typed, invalid, required, too_long
 from fakekube.apis.core.configmaps import MAX_SECRET_SIZE, size_of_base64, validate_data_keys, validate_immutable
 from fakekube.apis.rest.strategy import Strategy, WriteContext
 from fakekube.apis.validation.checks import immutable_field
@@ -51,7 +51,7 @@ class SecretStrategy(Strategy):
         return errors + _validate_data_of_type(obj.get("type", ""), obj["metadata"].get("annotations") or {}, data)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        errors = immutable_field(obj.get("type", ""), old.get("type", ""), "type")
+        errors = immutable_field(Typed(obj.get("type", "")), old.get("type", ""), "type")
         if old.get("immutable"):
             errors += validate_immutable(obj, old, {"data": None})
         errors += self.validate_metadata(context, obj["metadata"])

@@ -112,6 +112,11 @@ class Resource:
         """Plural and group as they are written together: pods, deployments.apps."""
         return group_resource(self.group, self.plural)
 
+    @property
+    def stored_group(self) -> str:
+        """The group in which objects are stored: of events, autoscalers … not always that of the request."""
+        return self.bucket.partition(".")[2]
+
     @cached_property
     def gvk(self) -> GVK:
         return GVK(self.group, self.version, self.kind)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import duplicate, immutable, invalid, not_supported, required, too_long
+from fakekube.apimachinery.errors.field import Typed, duplicate, immutable, invalid, not_supported, required, too_long
 from fakekube.apis.validation import names
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import semantic_deep_equal, without_empty_fields
@@ -142,9 +142,11 @@ def one_of(value: str, path: str, supported: Collection[str], *, ordered: bool =
     return [not_supported(path, value, supported if ordered else sorted(supported), plain=plain)]
 
 
-def required_one_of(value: str, path: str, supported: Collection[str], *, ordered: bool = False) -> list[FieldError]:
+def required_one_of(
+    value: str, path: str, supported: Collection[str], *, ordered: bool = False, plain: bool = False
+) -> list[FieldError]:
     """Validates the value of an enumeration that must be set."""
-    return one_of(value, path, supported, ordered=ordered) if value else [required(path)]
+    return one_of(value, path, supported, ordered=ordered, plain=plain) if value else [required(path)]
 
 
 def port(value: int, path: str) -> list[FieldError]:
@@ -179,7 +181,7 @@ def percentage(value: IntOrString) -> int | None:
 def int_or_percent(value: IntOrString, path: str) -> list[FieldError]:
     """Validates a number that is not negative, or a percentage (ValidatePositiveIntOrPercent)."""
     if isinstance(value, str):
-        return invalid_each(path, value, names.percent(value))
+        return invalid_each(path, Typed(value), names.percent(value))
     return non_negative(value, path)
 
 

@@ -34,6 +34,11 @@ class Network(NamedTuple):
     length: int
     bits: int
 
+    @property
+    def mask_size(self) -> int:
+        """The length of the prefix as written: among `bits` bits."""
+        return self.length + self.bits - self.network.max_prefixlen
+
     def __str__(self) -> str:
         return f"{self.network}/{self.length}"
 

@@ -29,7 +29,7 @@ from operator import ne
 from typing import Any, NamedTuple
 
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import IMMUTABLE, forbidden, invalid, required, too_long
+from fakekube.apimachinery.errors.field import IMMUTABLE, Typed, forbidden, invalid, required, too_long
 from fakekube.apis.validation import names
 from fakekube.apis.validation.names import NameCheck
 from fakekube.apis.validation.rules import from_minor
@@ -128,8 +128,8 @@ def _validate_change(new: Meta, old: Meta) -> list[FieldError]:
         errors.append(invalid("metadata.resourceVersion", "", RESOURCE_VERSION_REQUIRED))
     changes = map(ne, map(new.get, IMMUTABLE_FIELDS), map(old.get, IMMUTABLE_FIELDS))
     for field in compress(IMMUTABLE_FIELDS, changes):
-        zero = "" if field in ("name", "namespace", "uid") else None
-        errors.append(invalid(f"metadata.{field}", new.get(field, zero), IMMUTABLE, pointed_at=field == "uid"))
+        value = new.get(field, "" if field in ("name", "namespace", "uid") else None)
+        errors.append(invalid(f"metadata.{field}", Typed(value) if field == "uid" else value, IMMUTABLE))
     return errors
 
 

@@ -15,7 +15,16 @@ from functools import lru_cache
 from typing import Any, Final
 
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import FieldErrorType, Printed, duplicate, forbidden, invalid, not_supported, required
+from fakekube.apimachinery.errors.field import (
+    FieldErrorType,
+    Printed,
+    Typed,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 from fakekube.apimachinery.schema.quantity import Quantity, QuantityError, parse
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import NOT_NEGATIVE, POSITIVE, invalid_each
@@ -113,7 +122,7 @@ def resource_name(name: str, path: str) -> list[FieldError]:
 
 def _print_name(name: str) -> str:
     """Returns the name as a bad value: 1.33 prints it with its method String, without quotes."""
-    return name if from_minor(34) else Printed(name)
+    return Typed(name) if from_minor(34) else Printed(name)
 
 
 def container_resource_name(name: str, path: str) -> list[FieldError]:

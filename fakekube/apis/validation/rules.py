@@ -336,12 +336,15 @@ def forbids(text: str = "") -> Check:
     return Check(_describe("forbidden", text), lambda value, path: [] if value is None else [errors.forbidden(path, text)])
 
 
-def says(words: str, broken: Callable[[Any], bool], text: str, *, absent: Any = None) -> Check:
-    """A rule of its own: `broken` reports whether a value breaks it, `text` is what the error says of the value."""
+def says(words: str, broken: Callable[[Any], bool], text: str, *, absent: Any = None, typed: bool = False) -> Check:
+    """A rule of its own: `broken` reports whether a value breaks it, `text` is what the error says of the value.
+
+    `typed`: Go holds the value in a string type of its own.
+    """
 
     def run(value: Any, path: str) -> list[FieldError]:
         shown = absent if value is None else value
-        return [errors.invalid(path, shown, text)] if broken(shown) else []
+        return [errors.invalid(path, errors.Typed(shown) if typed else shown, text)] if broken(shown) else []
 
     return Check(words, run)
 

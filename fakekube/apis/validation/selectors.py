@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, not_supported, required
+from fakekube.apimachinery.errors.field import Typed, duplicate, forbidden, invalid, not_supported, required
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import invalid_each, label_name, one_of, repeated_indices, required_one_of
 from fakekube.apis.validation.objectmeta import validate_labels
@@ -20,6 +20,7 @@ from fakekube.base.golang.strconv import parse_int
 NOT_AN_OPERATOR = "not a valid selector operator"
 _SET_OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 IN_KEYS_AND_SELECTOR = "exists in both matchLabelKeys and labelSelector"
+KEYS_WITHOUT_SELECTOR = "must not be specified when labelSelector is not set"
 VALUES_REQUIRED = "must be specified when `operator` is 'In' or 'NotIn'"
 VALUES_FORBIDDEN = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 
@@ -52,7 +53,7 @@ def label_selector_requirement(
     if operator in _SET_OPERATORS:
         errors += _set_operator_errors(operator, values, f"{path}.values")
     elif not allow_unknown_operators:
-        errors.append(invalid(f"{path}.operator", operator, NOT_AN_OPERATOR))
+        errors.append(invalid(f"{path}.operator", Typed(operator), NOT_AN_OPERATOR))
     errors += label_name(requirement.get("key", ""), f"{path}.key")
     return errors if allow_invalid_values else errors + _label_values(values, f"{path}.values")
 
@@ -100,7 +101,7 @@ def _node_requirement(requirement: Mapping[str, Any], path: str, allow_invalid_v
             detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
             errors.append(required(f"{path}.values", detail))
     else:
-        errors.append(invalid(f"{path}.operator", operator, NOT_AN_OPERATOR))
+        errors.append(invalid(f"{path}.operator", Typed(operator), NOT_AN_OPERATOR))
     errors += label_name(requirement.get("key", ""), f"{path}.key")
     return errors if allow_invalid_values else errors + _label_values(values, f"{path}.values")
 
@@ -110,7 +111,7 @@ def _node_field_requirement(requirement: Mapping[str, Any], path: str) -> list[F
     key, operator = requirement.get("key", ""), requirement.get("operator", "")
     values = requirement.get("values") or ()
     if operator not in ("In", "NotIn"):
-        errors.append(invalid(f"{path}.operator", operator, NOT_AN_OPERATOR))
+        errors.append(invalid(f"{path}.operator", Typed(operator), NOT_AN_OPERATOR))
     elif len(values) != 1:
         detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
         errors.append(required(f"{path}.values", detail))
@@ -180,7 +181,7 @@ def _keys_beside(keys: Sequence[str], selector: Mapping[str, Any] | None, path: 
     if not keys:
         return []
     if selector is None:
-        return [forbidden(path, "must not be specified when labelSelector is not set")]
+        return [forbidden(path, KEYS_WITHOUT_SELECTOR)]
     return [error for index, key in enumerate(keys) for error in label_name(key, f"{path}[{index}]")]
 
 
@@ -207,10 +208,10 @@ def _toleration(item: Mapping[str, Any], path: str, comparisons: bool) -> list[F
         errors += label_name(key, f"{path}.key")
     elif operator != "Exists":
         text = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-        errors.append(invalid(f"{path}.operator", operator, text))
+        errors.append(invalid(f"{path}.operator", Typed(operator), text))
     if item.get("tolerationSeconds") is not None and effect != "NoExecute":
         text = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-        errors.append(invalid(f"{path}.effect", effect, text))
+        errors.append(invalid(f"{path}.effect", Typed(effect), text))
     errors += _operator(operator, item.get("value", ""), path, comparisons)
     return errors + one_of(effect, f"{path}.effect", EFFECTS, ordered=True) if effect else errors
 

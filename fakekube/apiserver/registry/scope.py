@@ -253,7 +253,6 @@ class Scope:
         resource = self.resource
         if resource.custom:
             return status.invalid(obj.get("apiVersion", "").rpartition("/")[0], obj.get("kind", ""), name, errors)
-        stored_group = resource.bucket.partition(".")[2]  # of events, autoscalers …: not that of the request
         if resource.emulation.minor >= _DECLARED_RULES:
             errors = list({(error.type, error.path, error.body): error for error in reversed(limit_text(errors))}.values())[::-1]
-        return status.invalid(stored_group, resource.kind, name, errors)
+        return status.invalid(resource.stored_group, resource.kind, name, errors)

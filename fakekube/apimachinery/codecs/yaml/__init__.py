@@ -47,7 +47,8 @@ def loads(body: bytes) -> tuple[Any, list[str]]:
     Raises:
         DecodeError: the body is not valid YAML; with go-yaml's message.
     """
-    if body[:1] == b"{" and not (_has_other_escapes(body) and _has_other_escapes(body.replace(rb"\\", b""))):
+    other = _has_control_characters(body) or (_has_other_escapes(body) and _has_other_escapes(body.replace(rb"\\", b"")))
+    if body[:1] == b"{" and not other:
         try:
             value = orjson.loads(body)
             text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
@@ -69,6 +70,11 @@ def _as_json(value: Any) -> Any:
 def _has_other_escapes(body: bytes) -> bool:
     """Reports whether there may be such an escape. False positives are possible: in `\\\\/` the slash is not escaped."""
     return b"\\" in body and any(escape in body for escape in _OTHER_ESCAPES)
+
+
+def _has_control_characters(text: bytes) -> bool:
+    """Reports whether JSON has characters that YAML does not allow."""
+    return _DELETE in text or (not text.isascii() and _CONTROL(text) is not None)
 
 
 def _holds_odd_number(text: bytes) -> bool:
@@ -108,8 +114,7 @@ def _as_read(value: Any) -> Any:
     only some of them) and long keys, and may break a line at U+0085.
     """
     text = json.dumps(value)
-    odd = _DELETE in text or (not text.isascii() and _CONTROL(text))
-    if not odd and (max(map(len, text.split(b'"'))) < _LONG or not _LONG_KEY(text)):
+    if not _has_control_characters(text) and (max(map(len, text.split(b'"'))) < _LONG or not _LONG_KEY(text)):
         return value
     from fakekube.apimachinery.codecs.yaml import reader
 

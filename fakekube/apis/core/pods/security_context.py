@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported, required, too_long
+from fakekube.apimachinery.errors.field import Typed, forbidden, invalid, not_supported, required, too_long
 from fakekube.apis.core.pods.sysctls import validate_sysctls
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.pods.visitor import containers_with_paths
@@ -167,7 +167,7 @@ def _validate_windows_options(options: Part, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     name, spec, user = (options.get(field) for field in ("gmsaCredentialSpecName", "gmsaCredentialSpec", "runAsUserName"))
     if name is not None:
-        errors += invalid_each(f"{path}.gmsaCredentialSpecName", name, names.dns_subdomain(name))
+        errors += invalid_each(f"{path}.gmsaCredentialSpecName", Typed(name), names.dns_subdomain(name))
     if spec is not None:
         where = f"{path}.gmsaCredentialSpec"
         if not spec:
@@ -176,7 +176,7 @@ def _validate_windows_options(options: Part, path: str) -> list[FieldError]:
             text = f"gmsaCredentialSpec size must be under {_GMSA_KIBIBYTES} KiB"
             errors.append(invalid(where, spec, text))
     if user is not None:
-        errors += [invalid(f"{path}.runAsUserName", user, text, pointed_at=True) for text in _windows_user(user)]
+        errors += invalid_each(f"{path}.runAsUserName", Typed(user), _windows_user(user))
     return errors
 
 

@@ -14,6 +14,7 @@ from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import (
     IMMUTABLE,
+    Typed,
     duplicate,
     forbidden,
     internal,
@@ -67,7 +68,7 @@ def validate_status_update(new: dict[str, Any], old: dict[str, Any]) -> list[Fie
         where, value = "status.observedGeneration", status["observedGeneration"]
         errors.append(invalid(where, value, NOT_NEGATIVE_INTEGER))
     if status.get("qosClass") != before.get("qosClass"):
-        errors.append(invalid("status.qosClass", status.get("qosClass", ""), IMMUTABLE, pointed_at=True))
+        errors.append(invalid("status.qosClass", Typed(status.get("qosClass", "")), IMMUTABLE))
     errors += _validate_transitions(status, before, spec)
     errors += _validate_resource_claims(status, spec)
     errors += _validate_extended_claim(status, spec)

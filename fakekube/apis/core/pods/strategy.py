@@ -365,6 +365,7 @@ class ResizeStrategy(Strategy):
 
     generation = True
     checks_metadata_again = True
+    validates_unchanged_update = True
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         sent = obj["spec"]

@@ -21,11 +21,11 @@ from typing import Any, Final
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import invalid
+from fakekube.apimachinery.errors.field import forbidden, invalid
 from fakekube.apis.core.pods.sysctls import shared_namespace
 from fakekube.apis.core.pods.visitor import containers, projected_sources, uses_restart_rules
 from fakekube.apis.validation import selectors
-from fakekube.apis.validation.checks import non_reserved
+from fakekube.apis.validation.checks import label_name, non_reserved
 from fakekube.apis.validation.resource_lists import is_divisible, is_huge_page
 from fakekube.apis.well_known import POD_DELETION_COST
 from fakekube.base.caches import BoundedCache
@@ -231,12 +231,15 @@ def forbid_keys_in_selector(keys: Sequence[str], selector: Object | None, path: 
     """Validates that the selector does not have the matchLabelKeys already (ValidateMatchLabelKeysInTopologySpread)."""
     if not keys:
         return []
-    errors = selectors.label_keys(keys, (), {} if selector is not None else None, path.removesuffix(".matchLabelKeys"))
+    errors = [] if selector is not None else [forbidden(path, selectors.KEYS_WITHOUT_SELECTOR)]
     taken = {item.get("key") for item in (selector or {}).get("matchExpressions") or ()}
     taken |= set((selector or {}).get("matchLabels") or ())
-    return errors + [
-        invalid(f"{path}[{index}]", key, selectors.IN_KEYS_AND_SELECTOR) for index, key in enumerate(keys) if key in taken
-    ]
+    for index, key in enumerate(keys):
+        where = f"{path}[{index}]"
+        errors += label_name(key, where)
+        if key in taken:
+            errors.append(invalid(where, key, selectors.IN_KEYS_AND_SELECTOR))
+    return errors
 
 
 def _has_wrong_token_path(spec: Object) -> bool:

@@ -258,7 +258,7 @@ def _validate_internal_traffic(spec: Object) -> list[FieldError]:
     if not features.current().enabled("PreferSameTrafficDistribution"):
         known = _TRAFFIC_DISTRIBUTIONS[:1]
     if distribution is not None and distribution not in known:
-        errors.append(not_supported("spec.trafficDistribution", distribution, known))
+        errors.append(not_supported("spec.trafficDistribution", distribution, known, plain=True))
     return errors
 
 

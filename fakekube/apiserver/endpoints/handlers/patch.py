@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from fakekube.apiextensions.instances import objects
 from fakekube.apimachinery.codecs import DecodeError, cbor, json, yaml
@@ -133,26 +133,33 @@ def _name_of_patch(scope: Scope) -> str:
     return "patch" if scope.resource.emulation.minor >= _VALIDATED_AT_ONCE_SINCE else "YAML"
 
 
+#: The message about a patch that strict decoding refuses.
+_UNDECODABLE: Final = "error decoding patch: {}"
+
+
 # --- Patches of the JSON text -----------------------------------------------------------------------------------------
 
 
 def _read_json_patch(scope: Scope, body: _Body, options: WriteOptions) -> Change:
     strict = options.field_validation != "Ignore"
-    value, duplicates = _parse(body, "error decoding patch: {}" if strict else "{}")
+    value, duplicates = _parse(body, _UNDECODABLE if strict else "{}")
     operations, findings = json_patch.decode(value, strict=strict, duplicates=duplicates, members=partial(json.members, body.raw))
     return _json_patch(scope, options, findings, lambda whole: json_patch.apply(whole, operations, body.raw))
 
 
 def _read_merge_patch(scope: Scope, body: _Body, options: WriteOptions) -> Change:
     strict = options.field_validation != "Ignore"
-    value, duplicates = _parse(body, "error decoding patch: {}" if strict else INVALID)
+    value, duplicates = _parse(body, _UNDECODABLE if strict else INVALID)
+    has_literals = has_ambiguous_literals(body.raw)
     document = decode_merge_patch(value, strict=strict)
+    if strict and has_literals:
+        _check_numbers(document)
 
     def text(whole: Object) -> str:
         return as_written(apply_merge_patch(whole, loads_with_literals(body.raw)))
 
     edit = partial(_merge, document)
-    return _json_patch(scope, options, _messages(duplicates), edit, text if has_ambiguous_literals(body.raw) else None)
+    return _json_patch(scope, options, _messages(duplicates), edit, text if has_literals else None)
 
 
 def _merge(document: Any, whole: Object) -> Any:
@@ -282,11 +289,19 @@ def _parse(body: _Body, problem: str, *, untyped: bool = False) -> tuple[Any, li
     """
     try:
         value, doubled = body.take_document()
-        if untyped:
+        if untyped and isinstance(value, dict):
             value = json.to_untyped(value)
         return value, doubled
     except DecodeError as error:
         raise status.bad_request(problem.format(error)) from None
+
+
+def _check_numbers(value: Any) -> None:
+    """Raises StatusError 400 if a number is beyond those of untyped values."""
+    try:
+        json.check_numbers(value)
+    except DecodeError as error:
+        raise status.bad_request(_UNDECODABLE.format(error)) from None
 
 
 def _messages(duplicates: Sequence[str]) -> list[str]:

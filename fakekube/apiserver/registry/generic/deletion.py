@@ -293,4 +293,4 @@ def _check_preconditions_of_terminating(scope: Scope, name: str, meta: Object, o
 
 def _make_conflict(scope: Scope, name: str, problem: str) -> StatusError:
     """Returns the 409 of a failed precondition, in which the real server uses the kind instead of the resource."""
-    return status.conflict(scope.resource.group, scope.resource.kind, name, problem)
+    return status.conflict(scope.resource.stored_group, scope.resource.kind, name, problem)
