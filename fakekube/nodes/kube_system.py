@@ -10,14 +10,13 @@ Specified by: kubeadm (cmd/kubeadm/app/phases: controlplane, etcd, addons/dns, a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from ipaddress import ip_address, ip_network
 from typing import Any, Final
 
+from fakekube.apis.rest.cluster_access import ServiceRanges
 from fakekube.apis.well_known import NAMESPACE_SYSTEM, TAINT_EFFECT_NO_SCHEDULE
 from fakekube.base.objects import Object
-from fakekube.nodes.runtime.dns import CLUSTER_DNS
 
-#: The range of addresses for Services of kind, which contains CLUSTER_DNS.
+#: The range of addresses for Services of kind.
 SERVICE_SUBNET: Final = "10.96.0.0/16"
 
 #: Component of the control plane → (image, port of its probes); `{version}` is that of the cluster.
@@ -36,7 +35,7 @@ def kube_system(node: str, version: str, *, metrics: bool, subnet: str = SERVICE
         node: the name of the node with the control plane.
         version: the version of the cluster, such as v1.36.3.
         metrics: whether the cluster serves metrics.k8s.io.
-        subnet: the range of addresses for Services; the Service kube-dns has CLUSTER_DNS if that is one of them.
+        subnet: the range of addresses for Services.
     """
     for name in ("coredns", "kube-proxy", "kindnet", *(("metrics-server",) if metrics else ())):
         yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE_SYSTEM}}
@@ -45,8 +44,7 @@ def kube_system(node: str, version: str, *, metrics: bool, subnet: str = SERVICE
     metadata = {"name": "coredns", "namespace": NAMESPACE_SYSTEM}
     yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"Corefile": _COREFILE}}
     dns = _service("kube-dns", "kube-dns", _DNS_PORTS, {"kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS"})
-    if ip_address(CLUSTER_DNS) in ip_network(subnet):
-        dns["spec"]["clusterIP"] = CLUSTER_DNS
+    dns["spec"]["clusterIP"] = ServiceRanges((subnet,)).dns_address
     yield dns
     yield _workload("Deployment", "coredns", "kube-dns", "registry.k8s.io/coredns/coredns:v1.13.1", replicas=2)
     yield _workload("DaemonSet", "kube-proxy", "kube-proxy", f"registry.k8s.io/kube-proxy:{version}")

@@ -219,6 +219,12 @@ class ServiceRanges:
         return str(ipaddress.ip_network(self.networks[0])[1])
 
     @property
+    def dns_address(self) -> str:
+        """The address of the Service `kube-dns`: the tenth of the first network (GetDNSIP), or the last of a smaller one."""
+        network = ipaddress.ip_network(self.networks[0])
+        return str(network[min(10, network.num_addresses - 2)])
+
+    @property
     def static_ports(self) -> int:
         """The number of the lowest ports that are allocated last: a 32nd of the range, at least 16, at most 128."""
         size = len(self.node_ports)

@@ -162,9 +162,6 @@ def _reverse(cluster: ClusterAccess, name: str) -> list[Record] | None:
 
 # --- The resolver of a pod --------------------------------------------------------------------------------------------
 
-#: The address of the Service kube-dns.
-CLUSTER_DNS: Final = "10.96.0.10"
-
 
 @dataclass(slots=True, frozen=True)
 class Resolver:
@@ -181,8 +178,13 @@ class Resolver:
         return "".join(lines) + (f"options {' '.join(shown)}\n" if shown else "")
 
 
-def resolver_of(pod: StoredObject) -> Resolver:
-    """Returns the resolver of a pod: that of the cluster or of the node, by dnsPolicy, with its dnsConfig."""
+def resolver_of(pod: StoredObject, cluster_dns: str) -> Resolver:
+    """Returns the resolver of a pod: that of the cluster or of the node, by dnsPolicy, with its dnsConfig.
+
+    Args:
+        pod: the pod.
+        cluster_dns: the address of the cluster's DNS server.
+    """
     spec = pod["spec"]
     policy = spec.get("dnsPolicy") or "ClusterFirst"
     if policy == "ClusterFirst" and spec.get("hostNetwork"):
@@ -190,7 +192,7 @@ def resolver_of(pod: StoredObject) -> Resolver:
     searches, servers, options = list[str](), list[str](), dict[str, str]()
     if policy in ("ClusterFirst", "ClusterFirstWithHostNet"):
         searches = [f"{pod['metadata']['namespace']}.svc.cluster.local", "svc.cluster.local", "cluster.local"]
-        servers, options = [CLUSTER_DNS], {"ndots": "5"}
+        servers, options = [cluster_dns], {"ndots": "5"}
     elif policy == "Default":
         servers = [API_SERVER]
     own = spec.get("dnsConfig") or {}

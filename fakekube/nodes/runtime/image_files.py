@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.base.objects import StoredObject
 from fakekube.nodes.runtime.commands import APPLETS
-from fakekube.nodes.runtime.dns import resolver_of
+from fakekube.nodes.runtime.dns import Resolver
 from fakekube.nodes.runtime.filesystem import Device, Directory, File, FileSystem, MountNamespace, Space, Symlink
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def hostname_of(pod: StoredObject) -> str:
     return hostname
 
 
-def install(pod: StoredObject, files: FileSystem) -> None:
+def install(pod: StoredObject, files: FileSystem, resolver: Resolver) -> None:
     """Writes the files that a kubelet adds: /etc/hosts, /etc/hostname, /etc/resolv.conf."""
     spec, namespace = pod["spec"], pod["metadata"]["namespace"]
     hostname, address = hostname_of(pod), (pod.get("status") or {}).get("podIP", "")
@@ -188,6 +188,6 @@ def install(pod: StoredObject, files: FileSystem) -> None:
     hosts += f"{address}\t{full + chr(9) if full else ''}{hostname}\n" if address else ""
     aliases = [f"{one['ip']}\t{chr(9).join(one.get('hostnames') or ())}\n" for one in spec.get("hostAliases") or ()]
     hosts += ("\n# Entries added by HostAliases.\n" + "".join(aliases)) if aliases else ""
-    for path, text in (("/etc/hosts", hosts), ("/etc/hostname", f"{hostname}\n"), ("/etc/resolv.conf", str(resolver_of(pod)))):
+    for path, text in (("/etc/hosts", hosts), ("/etc/hostname", f"{hostname}\n"), ("/etc/resolv.conf", str(resolver))):
         if not isinstance(files.place(path).node, File):
             files.write(path, text.encode())

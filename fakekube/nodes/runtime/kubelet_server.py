@@ -48,7 +48,6 @@ _CONFIGURATION: Final[dict[str, Any]] = {
     "address": "0.0.0.0",
     "port": 10250,
     "clusterDomain": "cluster.local",
-    "clusterDNS": ["10.96.0.10"],
     "maxPods": 110,
     "containerLogMaxSize": "10Mi",
     "containerLogMaxFiles": 5,
@@ -92,7 +91,7 @@ class KubeletServer:
             "/pods": lambda: self._list(self._pods()),
             "/runningpods": lambda: self._list([_as_running(pod) for pod in self._running()]),
             "/stats/summary": lambda: (200, JSON, json.dumps(self._summary())),
-            "/configz": lambda: (200, JSON, json.dumps({"kubeletconfig": _CONFIGURATION})),
+            "/configz": lambda: (200, JSON, json.dumps({"kubeletconfig": self._configuration()})),
             "/metrics": lambda: (200, _METRICS, self._own_metrics()),
             "/metrics/resource": lambda: (200, _METRICS, self._resource_metrics()),
             "/metrics/cadvisor": lambda: (200, _METRICS, self._cadvisor_metrics()),
@@ -120,6 +119,10 @@ class KubeletServer:
 
     def _pods(self) -> list[StoredObject]:
         return [pod for pod in self._runtime.cluster.list("", "pods") if pod["spec"].get("nodeName") == self._node]
+
+    def _configuration(self) -> dict[str, Any]:
+        """Returns the KubeletConfiguration."""
+        return _CONFIGURATION | {"clusterDNS": [self._runtime.cluster.service_ranges.dns_address]}
 
     def _running(self) -> list[StoredObject]:
         return [pod for pod in self._pods() if (pod.get("status") or {}).get("phase") == "Running"]

@@ -22,7 +22,7 @@ from fakekube.apis.well_known import KUBELET_PORT
 from fakekube.base.clock import Clock
 from fakekube.base.objects import StoredObject
 from fakekube.net.streaming.kubelet_api import Connection
-from fakekube.nodes.runtime.dns import DOMAIN, Record, endpoints_of, lookup, resolver_of
+from fakekube.nodes.runtime.dns import DOMAIN, Record, Resolver, endpoints_of, lookup, resolver_of
 from fakekube.nodes.runtime.filesystem import oserror
 from fakekube.nodes.runtime.listeners import Listeners, Peer
 from fakekube.nodes.runtime.network_policies import NetworkPolicies
@@ -399,9 +399,9 @@ class Network:
                 return [alias["ip"]]
         return []
 
-    def searches(self) -> list[str]:
-        """Returns the search list of the pod."""
-        return resolver_of(self._pod()).searches
+    def resolver(self) -> Resolver:
+        """Returns the resolver of the pod."""
+        return resolver_of(self._pod(), self._runtime.cluster.service_ranges.dns_address)
 
     def lookup(self, name: str, kind: str, *, search: bool = True) -> list[Record]:
         """Returns the records of a name.
@@ -414,7 +414,7 @@ class Network:
         full = name.rstrip(".")
         candidates = [full]
         if search and not name.endswith("."):
-            candidates = [f"{full}.{domain}" for domain in self.searches()]
+            candidates = [f"{full}.{domain}" for domain in self.resolver().searches]
             candidates.insert(0 if full.count(".") >= 5 else len(candidates), full)
         for candidate in candidates:
             found = lookup(self._runtime.cluster, candidate, kind)

@@ -219,7 +219,7 @@ class Sandbox:
         """Returns the files of a container: those of its image, with the mounts of volumes, /proc and the cgroup."""
         root = root_of(container.spec.get("image", ""), container.run.started.timestamp(), container.image)
         writable = FileSystem(root, self._timestamp, Space(container.memory_bound))
-        install(self.pod, writable)
+        install(self.pod, writable, self.network.resolver())
         mount_cgroup(writable, lambda: self._resources_of(container))
         mount_proc(
             writable,

@@ -21,7 +21,7 @@ from fakekube.net.pipes import Pipe
 from fakekube.net.streaming.kubelet_api import Connection
 from fakekube.net.streams import Notifier
 from fakekube.nodes.runtime.descriptors import Descriptor, PipeReader, PipeWriter
-from fakekube.nodes.runtime.dns import Record, resolver_of, reverse_name
+from fakekube.nodes.runtime.dns import Record, reverse_name
 from fakekube.nodes.runtime.filesystem import Socket, oserror
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.network import NoSuchHost
@@ -422,7 +422,7 @@ _TYPES: Final = frozenset({"A", "AAAA", "CNAME", "SRV", "PTR", "ANY", "TXT", "MX
 
 
 def _server(program: Program) -> str:
-    return next(iter(resolver_of(program.host.pod).servers), "10.96.0.10")
+    return next(iter(program.host.network.resolver().servers), "127.0.0.1")
 
 
 async def _nslookup(program: Program) -> int:

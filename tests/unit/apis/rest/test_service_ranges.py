@@ -79,6 +79,14 @@ def test_number_of_static_node_ports() -> None:
     assert ServiceRanges(node_ports=range(1, 65536)).static_ports == 128
 
 
+@pytest.mark.parametrize(
+    ("networks", "address"),
+    [(("10.0.0.0/16",), "10.0.0.10"), (("10.1.2.0/29",), "10.1.2.6"), (("fd00::/108", "10.0.0.0/16"), "fd00::a")],
+)
+def test_address_of_the_dns_server(networks: tuple[str, ...], address: str) -> None:
+    assert ServiceRanges(networks).dns_address == address
+
+
 def test_cluster_with_custom_service_ranges() -> None:
     with fakekube.Cluster(
         profile="apiserver", service_cluster_ip_range="10.96.0.0/12", service_node_port_range="80-81"

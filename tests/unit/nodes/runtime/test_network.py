@@ -100,7 +100,7 @@ def test_a_health_check_node_port_tells_whether_its_node_has_endpoints(two_nodes
         assert json.loads(body) == {"service": service, "localEndpoints": count, "serviceProxyHealthy": True}
 
 
-CLUSTER_DNS = "search default.svc.cluster.local svc.cluster.local cluster.local\nnameserver 10.96.0.10\noptions ndots:5\n"
+CLUSTER_DNS = "search default.svc.cluster.local svc.cluster.local cluster.local\nnameserver 10.0.0.10\noptions ndots:5\n"
 OWN = {
     "nameservers": ["192.0.2.1"],
     "searches": ["ns1.svc.example", "cluster.local"],
@@ -120,13 +120,23 @@ OWN = {
         (
             {"dnsConfig": OWN},
             "search default.svc.cluster.local svc.cluster.local cluster.local ns1.svc.example\n"
-            "nameserver 10.96.0.10\nnameserver 192.0.2.1\noptions ndots:2 edns0\n",
+            "nameserver 10.0.0.10\nnameserver 192.0.2.1\noptions ndots:2 edns0\n",
         ),
     ],
     ids=["cluster", "none", "none without searches", "both"],
 )
 def test_the_resolver_configuration_of_a_pod(cluster: Cluster, spec: dict[str, Any], expected: str) -> None:
     assert start(cluster, "p", **spec).exec("cat /etc/resolv.conf").stdout == expected
+
+
+def test_the_name_server_of_pods_is_the_tenth_address_of_the_range_of_services() -> None:
+    with Cluster(service_cluster_ip_range="10.4.0.0/24") as cluster:
+        cluster.clock.hold()
+        pod = start(cluster, "p")
+        assert "nameserver 10.4.0.10\n" in pod.exec("cat /etc/resolv.conf").stdout
+        assert "Server:\t\t10.4.0.10\n" in pod.exec("nslookup kubernetes.default").stdout
+        configuration = json.loads(cluster.request("GET", "/api/v1/nodes/node-1/proxy/configz").body)["kubeletconfig"]
+        assert configuration["clusterDNS"] == ["10.4.0.10"]
 
 
 def test_the_kubelet_of_a_node_answers_those_whom_the_api_server_allows() -> None:
