@@ -40,17 +40,15 @@ SIGKILL: Final = 9
 SIGSEGV: Final = 11
 SIGPIPE: Final = 13
 SIGTERM: Final = 15
-#: The signals that programs can name, without SIG.
-SIGNALS: Final = {
-    "HUP": SIGHUP,
-    "INT": SIGINT,
-    "QUIT": SIGQUIT,
-    "KILL": SIGKILL,
-    "USR1": 10,
-    "USR2": 12,
-    "PIPE": SIGPIPE,
-    "TERM": SIGTERM,
-}
+#: The names of the signals by their numbers, without SIG; EXIT stands for the end of a shell.
+SIGNAL_NAMES: Final = (
+    *("EXIT", "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM"),
+    *("STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "POLL", "PWR"),
+    "SYS",
+)
+SIGNALS: Final = {name: number for number, name in enumerate(SIGNAL_NAMES)}
+#: The signals that change nothing in a program which does not handle them. Those that stop a process do not, here.
+_IGNORED: Final = frozenset(SIGNALS[name] for name in ("CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "WINCH"))
 
 #: The maximum number of steps in the thread of the caller; a worker continues.
 _INLINE_STEPS: Final = 2_000
@@ -205,6 +203,7 @@ class Task:
         "children",
         "coroutine",
         "exit_code",
+        "ignored",
         "memory",
         "memory_of_callers",
         "name",
@@ -235,6 +234,8 @@ class Task:
         """Those of them that are of the programs which wait for the one that runs, as a shell does."""
         self.caught: frozenset[int] = frozenset()
         """The signals that the program handles. The end of one that handles SIGTERM is waited for."""
+        self.ignored: frozenset[int] = frozenset()
+        """Those of them that it ignores, as the processes do that it starts."""
         self._notifier = Notifier()
 
     def wake(self) -> None:
@@ -249,7 +250,7 @@ class Task:
 
     def deliver(self, signal: int) -> None:
         """Sends a signal to the task alone; from any thread."""
-        if self.exit_code is None:
+        if self.exit_code is None and signal not in self.ignored and (signal not in _IGNORED or signal in self.caught):
             self.signal = signal
             self.wake()
 
@@ -375,6 +376,7 @@ class Scheduler:
         task = Task(self, coroutine, name, pid)
         if parent is not None:
             parent.children = [*(child for child in parent.children if child.exit_code is None), task]
+            task.ignored = parent.ignored
         with self._lock:
             self._ready.append(task)
         return task

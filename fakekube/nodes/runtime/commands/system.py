@@ -13,7 +13,7 @@ from typing import Final
 
 from fakekube.apis.core.pods.sysctls import normalize_name
 from fakekube.nodes.runtime.program import Command, Program, Usage, options
-from fakekube.nodes.runtime.scheduling import SIGNALS, SIGTERM, Task, checkpoint, sleep, wait_until
+from fakekube.nodes.runtime.scheduling import SIGNAL_NAMES, SIGNALS, SIGTERM, Task, checkpoint, sleep, wait_until
 
 _KERNEL: Final = "6.8.0"
 #: The process that a container starts with; the kernel only delivers the signals to it that it handles.
@@ -203,24 +203,16 @@ def _parse_signal(text: str) -> int:
     return SIGNALS[name]
 
 
-#: The names of the signals by their numbers; EXIT stands for the end of a shell.
-_NAMES: Final = (
-    *("EXIT", "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM"),
-    *("STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "POLL", "PWR"),
-    "SYS",
-)
-
-
 async def _list_signals(program: Program, wanted: Sequence[str]) -> int:
     """Lists all signals, or writes the numbers of names, and the names of numbers (or of the status of a killed program)."""
     if not wanted:
-        await program.write("".join(f"{number:2}) {name}\n" for number, name in enumerate(_NAMES) if number))
+        await program.write("".join(f"{number:2}) {name}\n" for number, name in enumerate(SIGNAL_NAMES) if number))
     for one in wanted:
         name = one.upper().removeprefix("SIG")
-        if name in _NAMES:
-            await program.write(f"{_NAMES.index(name)}\n")
-        elif one.isdigit() and int(one) % 128 < len(_NAMES):
-            await program.write(f"{_NAMES[int(one) % 128]}\n")
+        if name in SIGNALS:
+            await program.write(f"{SIGNALS[name]}\n")
+        elif one.isdigit() and int(one) % 128 < len(SIGNAL_NAMES):
+            await program.write(f"{SIGNAL_NAMES[int(one) % 128]}\n")
         else:
             return await program.complain(f"unknown signal '{one}'")
     return 0
@@ -238,7 +230,9 @@ async def _kill(program: Program) -> int:
         task = program.host.processes.tasks.get(int(arg)) if arg.isdigit() else None
         if task is None or task.exit_code is not None:
             code = await program.complain(f"can't kill pid {arg}: No such process")
-        elif signal and (task.pid != _INIT or signal in task.caught):
+        elif signal in task.caught:
+            task.deliver(signal)
+        elif signal and task.pid != _INIT:
             task.kill(signal)
     await checkpoint()  # the command may have killed itself
     return code

@@ -16,14 +16,16 @@ from typing import Final
 
 from fakekube.nodes.runtime.filesystem import apply_mode
 from fakekube.nodes.runtime.program import Program
-from fakekube.nodes.runtime.scheduling import SIGNALS, Task
+from fakekube.nodes.runtime.scheduling import SIGKILL, SIGNALS, Killed, Task
 from fakekube.nodes.runtime.shell.expansion import BLANKS, ExpansionError, delimiter_of
 from fakekube.nodes.runtime.shell.parser import KEYWORDS, ShellSyntaxError, parse
 from fakekube.nodes.runtime.shell.state import ShellState
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 #: The conditions of `trap` by name; signals have the texts of their numbers, as in `ShellState.traps`.
-_CONDITIONS: Final = {"EXIT": "EXIT", "0": "EXIT", **{name: str(number) for name, number in SIGNALS.items()}}
+_CONDITIONS: Final = {name: str(number) for name, number in SIGNALS.items()} | {"EXIT": "EXIT", "0": "EXIT"}
+#: The signals that no program can handle.
+_UNHANDLED: Final = frozenset({SIGKILL, SIGNALS["STOP"]})
 _LAST_SIGNAL: Final = 64
 
 
@@ -338,7 +340,7 @@ async def _trap(program: Program, shell: ShellState) -> int:
     args = list(program.args)
     if not args:
         names = {condition: name for name, condition in _CONDITIONS.items() if name != "0"}
-        for condition, action in shell.traps.items():
+        for condition, action in sorted(shell.traps.items(), key=lambda one: 0 if one[0] == "EXIT" else int(one[0])):
             await program.write(f"trap -- '{action}' {names.get(condition, condition)}\n")
         return 0
     action, code = args.pop(0) if len(args) > 1 else "-", 0
@@ -350,7 +352,9 @@ async def _trap(program: Program, shell: ShellState) -> int:
             shell.traps.pop(condition, None)
         else:
             shell.traps[condition] = action
-    program.task.caught = frozenset(int(name) for name in shell.traps if name.isdigit())
+    handled = {int(name): action for name, action in shell.traps.items() if name.isdigit()}
+    program.task.caught = frozenset(handled) - _UNHANDLED
+    program.task.ignored = frozenset(number for number in program.task.caught if not handled[number])
     return code
 
 
@@ -358,7 +362,12 @@ async def _wait(program: Program, shell: ShellState) -> int:
     wanted = _find_jobs(program, shell) if program.args else list(shell.background)
     code = 127 if program.args and not wanted else 0
     for task in wanted:
-        code = await task.join()
+        try:
+            code = await task.join()
+        except Killed as killed:
+            if await shell.run_trap(killed):
+                return 128 + killed.signal
+            raise
         shell.background = [one for one in shell.background if one is not task]
     return code if program.args else 0
 

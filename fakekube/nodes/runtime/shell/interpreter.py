@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from fakekube.net.pipes import Pipe
 from fakekube.nodes.runtime.descriptors import Capture, Descriptor, Given, PipeReader, PipeWriter
@@ -41,6 +41,8 @@ from fakekube.nodes.runtime.shell.syntax import (
     process_name,
 )
 
+T = TypeVar("T")
+
 #: The maximum depth of functions and substitutions.
 _DEPTH: Final = 100
 
@@ -67,34 +69,46 @@ class Shell(ShellState):
         return await self.run_to_exit(script)
 
     async def run_to_exit(self, script: Script) -> int:
-        """Runs a script until its end or `exit`, and then its traps; returns the exit code."""
+        """Runs a script until its end or `exit`, and then its trap for EXIT; returns the exit code."""
+        task = current()
+        caught, ignored = task.caught, task.ignored
         try:
-            await self.run(script)
+            await self._run_to_end(script)
+            action = self.traps.pop("EXIT", None)
+            if action is not None:
+                await self._run_to_end(action)
+        finally:
+            task.caught, task.ignored = caught, ignored
+        return self.status
+
+    async def _run_to_end(self, part: Script | str) -> None:
+        """Runs a script, or the text of a trap, until its end or `exit`."""
+        try:
+            if isinstance(part, str):
+                await self._trap(part)
+            else:
+                await self.run(part)
         except Exit as end:
             self.status = end.code
         except (Break, Return):
             pass
-        except Killed as killed:
-            action = self.traps.get(str(killed.signal))
-            if action is None or killed.signal == SIGKILL:
-                raise
-            self.status = 128 + killed.signal
-            self.traps.pop(str(killed.signal))
-            await self._trap(action)
-        action = self.traps.pop("EXIT", None)
-        if action is not None:
-            await self._trap(action)
-        return self.status
+
+    async def run_trap(self, killed: Killed) -> bool:
+        """See `ShellState`. What the shell waited for is over, unlike in a real shell, which waits for its end."""
+        action = self.traps.get(str(killed.signal))
+        if action is None or killed.signal == SIGKILL:
+            return False
+        await self._trap(action)
+        return True
 
     async def _trap(self, action: str) -> None:
+        """Runs the text of a trap; the status stays. Raises Exit, Break, Return."""
         before = self.status
         try:
             await self.run(parse(action))
-            self.status = before
-        except Exit as end:
-            self.status = end.code
         except ShellSyntaxError as error:
             await self.complain(f"syntax error: {error}")
+        self.status = before
 
     async def run(self, script: Script) -> int:
         """Runs the lists of a script one after the other, and returns the last status. Raises Exit, Break, Return."""
@@ -195,13 +209,21 @@ class Shell(ShellState):
     # --- Commands -----------------------------------------------------------------------------------------------------
 
     async def _command(self, command: Command) -> int:
-        await checkpoint()
-        if isinstance(command, Simple):
-            return await self._run_guarded(self._simple(command))
+        await self._wait_for(checkpoint())
         if isinstance(command, Function):
             self.set_function(command)
             return 0
-        return await self._run_guarded(self._compound(command))
+        running = self._simple(command) if isinstance(command, Simple) else self._compound(command)
+        return await self._wait_for(self._run_guarded(running)) or 0
+
+    async def _wait_for(self, running: Awaitable[T]) -> T | None:
+        """Waits for something; returns None after a signal that the shell traps."""
+        try:
+            return await running
+        except Killed as killed:
+            if not await self.run_trap(killed):
+                raise
+            return None
 
     async def _run_guarded(self, running: Awaitable[int]) -> int:
         try:

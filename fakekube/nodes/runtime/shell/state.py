@@ -17,7 +17,7 @@ from typing import Final, Self
 from fakekube.nodes.runtime.descriptors import Descriptor
 from fakekube.nodes.runtime.filesystem import File, FileSystem, Node
 from fakekube.nodes.runtime.program import Program
-from fakekube.nodes.runtime.scheduling import Task, check_memory
+from fakekube.nodes.runtime.scheduling import Killed, Task, check_memory
 from fakekube.nodes.runtime.shell.expansion import BLANKS, ExpansionError
 from fakekube.nodes.runtime.shell.syntax import Command, Function, Script
 
@@ -62,6 +62,8 @@ class ShellState(ABC):
     """The execution environment of a shell; the interpreter runs programs in it."""
 
     program: Program
+    pid: int
+    """That of the shell that was started, also in its subshells."""
     name: str = "sh"
     """`$0`, which is also the beginning of error messages."""
     arguments: list[str] = field(default_factory=list)
@@ -87,7 +89,8 @@ class ShellState(ABC):
     @classmethod
     def for_program(cls, program: Program, name: str = "sh", arguments: Sequence[str] = ()) -> Self:
         """Returns a shell with the environment and the descriptors of a program."""
-        made = cls(program, name, list(arguments), dict(program.env), set(program.env), descriptors=dict(program.descriptors))
+        made = cls(program, program.task.pid, name, list(arguments), dict(program.env), set(program.env))
+        made.descriptors = dict(program.descriptors)
         made.cwd, made.umask = program.cwd, program.umask
         made.variables.setdefault("IFS", BLANKS)
         made.variables["PWD"] = program.cwd
@@ -108,7 +111,7 @@ class ShellState(ABC):
         special = {
             "?": lambda: str(self.status),
             "#": lambda: str(len(self.arguments)),
-            "$": lambda: str(self.program.task.pid),
+            "$": lambda: str(self.pid),
             "!": lambda: str(self.background[-1].pid) if self.background else "",
             "-": lambda: "".join(sorted(self.options)),
             "@": lambda: " ".join(self.arguments),
@@ -174,6 +177,10 @@ class ShellState(ABC):
     def find(self, name: str) -> str | None:
         """Returns the path of a program; None if there is none."""
         return find_program(name, self.files, self.variables.get("PATH", ""), self.cwd)
+
+    @abstractmethod
+    async def run_trap(self, killed: Killed) -> bool:
+        """Runs the trap of a signal. Returns False if there is none. Raises Exit, Break, Return."""
 
     @abstractmethod
     async def run(self, script: Script) -> int:
