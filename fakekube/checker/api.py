@@ -154,15 +154,20 @@ def _parse_accept(accept: str | Mapping[str, str] | None) -> dict[str, str]:
 def _select(
     ids: Sequence[str] | None, excluded: Sequence[str], again: str | None, legality: Sequence[str], depth: str
 ) -> tuple[list[Rule], list[tuple[Rule, str]]]:
-    """Returns the rules to run, and those that are not selected, with the reasons. Raises UnknownRule."""
-    if again is not None:
-        return [find_provocation(again)], []
-    named = choose_rules(ids, legality)
-    left_out = set(known_ids(excluded))
-    if ids is not None:
-        return [rule for rule in named if rule.id not in left_out], []
+    """Returns the rules to run, and those that are not selected, with the reasons.
+
+    Raises UnknownRule, and ValueError if no rule is left of those that are named.
+    """
+    left_out = known_ids(excluded)
+    if again is not None or ids is not None:
+        named = [find_provocation(again)] if again is not None else choose_rules(ids, legality)
+        selected = [rule for rule in named if rule.id not in left_out]
+        if not selected:
+            raise ValueError(f"no rule is left to check without {', '.join(left_out)}")
+        return selected, []
+    named = choose_rules(None, legality)
     classes = {rule.legality for rule in named}
-    selected: list[Rule] = []
+    selected = []
     skipped: list[tuple[Rule, str]] = []
     for rule in all_rules():
         if rule.id in left_out:

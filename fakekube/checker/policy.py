@@ -50,21 +50,18 @@ class Policy:
             report: the report of the check.
             cut_short: the ids of the rules for which the timeout left no time.
         """
-        rules = [self._accept(rule) for rule in report.rules]
+        rules = [self._judge(rule) for rule in report.rules]
         remarks, shortfalls = self._find_needless_exceptions(rules), self._find_shortfalls(rules, cut_short)
+        suspected = [rule.id for rule in rules if rule.is_broken and rule.verdict == Outcome.WARN]
+        if suspected:
+            remarks.append(f"--strict: the warnings of {', '.join(suspected)} are failures")
         code = NOT_ENOUGH if shortfalls else None
-        if self.strict:
-            suspected = [rule.id for rule in rules if rule.verdict == Outcome.WARN and rule.id not in self.accepted]
-            if suspected:
-                remarks.append(f"--strict: the warnings of {', '.join(suspected)} are failures")
-                code = 1
         return replace(report, rules=rules, remarks=[*report.remarks, *remarks, *shortfalls], code=code)
 
-    def _accept(self, rule: RuleReport) -> RuleReport:
-        """Returns the report of a rule, with the reason if its failure is accepted."""
-        if rule.id not in self.accepted or rule.verdict not in (Outcome.FAIL, Outcome.WARN):
-            return rule
-        return replace(rule, accepted=self.accepted[rule.id])
+    def _judge(self, rule: RuleReport) -> RuleReport:
+        """Returns the report of a rule, with the reason if its failure or warning is accepted."""
+        accepted = self.accepted.get(rule.id) if rule.verdict in (Outcome.FAIL, Outcome.WARN) else None
+        return replace(rule, accepted=accepted, is_strict=self.strict)
 
     def _find_needless_exceptions(self, rules: Sequence[RuleReport]) -> list[str]:
         """Returns remarks about accepted rules that are not broken any more."""

@@ -74,11 +74,17 @@ class RuleReport:
     """The id of another failed rule with the same cause; "" if there is none."""
     accepted: str | None = None
     """The reason for which a failure is accepted; None if it is not."""
+    is_strict: bool = False
+    """Whether a warning is a failure."""
 
     @property
     def is_broken(self) -> bool:
         """Whether the rule failed, and this is not accepted."""
-        return self.verdict == Outcome.FAIL and self.accepted is None
+        return self.fails(self.verdict)
+
+    def fails(self, verdict: str) -> bool:
+        """Reports whether a verdict of this rule or of one of its provocations is a failure that is not accepted."""
+        return self.accepted is None and (verdict == Outcome.FAIL or (self.is_strict and verdict == Outcome.WARN))
 
     @property
     def shown_verdict(self) -> str:
@@ -367,10 +373,15 @@ _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {Outcome.FAIL: "error", Outcome.WARN: "warning"}
 
 
+def _level(rule: RuleReport) -> str:
+    """Returns the level of a failed or suspected rule."""
+    return _LEVELS[Outcome.FAIL if rule.is_broken else Outcome(rule.verdict)]
+
+
 def write_junit(report: CheckResult, path: Path) -> None:
     """Writes a test case for each provocation; a warning passes and has its reason in system-out. Raises OSError."""
     pairs = [(rule, one) for rule in report.rules for one in rule.provocations]
-    failures = sum(one.verdict == Outcome.FAIL and rule.accepted is None for rule, one in pairs)
+    failures = sum(rule.fails(one.verdict) for rule, one in pairs)
     suite = ElementTree.Element(
         "testsuite",
         name="fakekube check",
@@ -393,7 +404,7 @@ def _add_case(suite: ElementTree.Element, rule: RuleReport, one: ProvocationRepo
         suite, "testcase", classname=f"fakekube.check.{rule.id}", name=f"{one.key}: {one.provocation}", time=f"{one.seconds:.1f}"
     )
     first, text = (one.evidence or ("",))[0], "\n".join(one.evidence)
-    if one.verdict == Outcome.FAIL and rule.accepted is None:
+    if rule.fails(one.verdict):
         told = "\n".join([text, "", f"rule: {rule.obligation}", f"fix: {rule.advice}", f"source: {rule.source}"])
         ElementTree.SubElement(case, "failure", message=_valid_xml(first)).text = _valid_xml(told)
     elif one.verdict == Outcome.NOT_EXERCISED:
@@ -437,7 +448,7 @@ def _descriptor(rule: RuleReport) -> dict[str, Any]:
 def _result(report: CheckResult, rule: RuleReport) -> dict[str, Any]:
     found: dict[str, Any] = {
         "ruleId": rule.id,
-        "level": _LEVELS[Outcome(rule.verdict)],
+        "level": _level(rule),
         "message": {"text": "\n".join(rule.evidence) or rule.obligation},
         "locations": [{"logicalLocations": [{"name": report.client, "kind": "module"}]}],
         "partialFingerprints": {"fakekubeRule/v1": rule.id},
@@ -450,7 +461,13 @@ def _result(report: CheckResult, rule: RuleReport) -> dict[str, Any]:
 def markdown(report: CheckResult) -> str:
     """Returns a summary in Markdown: the verdict, what is broken and suspected with its fix, and what was not exercised."""
     broken = report.failures
-    title = "passed" if report.exit_code == 0 else f"{len(broken)} rules broken" if broken else "not enough exercised"
+    title = (
+        "passed"
+        if report.exit_code == 0
+        else f"{len(broken)} {'rule' if len(broken) == 1 else 'rules'} broken"
+        if broken
+        else "not enough exercised"
+    )
     lines = [f"### fakekube check: {title}", "", f"`{report.client}`, profile {report.profile}, seed {report.seed}, "]
     lines[-1] += f"{report.seconds:.0f} s"
     lines += ["", report.counts(), ""]
@@ -484,7 +501,7 @@ def github_annotations(report: CheckResult) -> list[str]:
     for rule in report.rules:
         if rule.verdict not in _LEVELS or rule.same_as:
             continue
-        level = "notice" if rule.accepted is not None else _LEVELS[Outcome(rule.verdict)]
+        level = "notice" if rule.accepted is not None else _level(rule)
         reason = rule.evidence[0] if rule.evidence else rule.obligation
         found.append(f"::{level} title={_property(f'{rule.id} {rule.verdict}')}::{_data(f'{reason} Fix: {rule.advice}')}")
     return found

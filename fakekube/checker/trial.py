@@ -172,6 +172,10 @@ class Baseline:
                 found.setdefault(call.collection, set()).update(written_fields(self.trial.cluster, call, call.name))
         return found
 
+    def deletes_copies(self) -> bool:
+        """Reports whether the client deletes objects of a copy itself when it is done with them, as far as it has shown this."""
+        return self.trial.has_deleted(self.control)
+
     def usual_children(self, resource: str) -> int:
         """Returns how many objects of a resource the client creates for a copy: in its reaction, or until now for `control`."""
         return max(self.reaction.children.get(resource, 0), len(children_of(self.trial.cluster, self.control, resource)))
@@ -344,11 +348,25 @@ class Trial(ClientRun):
         """Returns the missing effects of the reaction to a copy."""
         reaction = self.baseline.reaction
         expected = reaction.without_names_of_children() if copy.altered else reaction
-        return expected.missing(self.cluster, copy, self.trace.since(copy.mark))
+        missing = expected.missing(self.cluster, copy, self.trace.since(copy.mark))
+        return [] if missing and self.is_done_with(copy) else missing
 
     def has_reacted(self, copy: Copy) -> bool:
         """Reports whether the client has received a copy and its reaction is complete."""
-        return self.has_received(copy) and not self.missing_of(copy) and self.session.expects.are_met(self.cluster, copy)
+        complete = self.has_received(copy) and not self.missing_of(copy) and self.session.expects.are_met(self.cluster, copy)
+        return complete or self.is_done_with(copy)
+
+    def has_deleted(self, copy: Copy) -> bool:
+        """Reports whether the client has deleted an object of a copy."""
+        return any(
+            call.verb == "delete" and call.succeeded and copy.owns(call.collection, call.namespace, call.name)
+            for call in self.trace.since(copy.mark)
+        )
+
+    def is_done_with(self, copy: Copy) -> bool:
+        """Reports whether the client has deleted an object of a copy, as it also does in the baseline run: nothing shows any more
+        how it has reacted."""
+        return self.has_deleted(copy) and self.baseline.deletes_copies()
 
     def await_reaction(self, copy: Copy, seconds: float | Callable[[float], float] | None = None) -> bool:
         """Waits for the reaction to a copy, and reports whether it came. Raises ClientEnded, HotLoop and Decided.
@@ -422,6 +440,7 @@ class Trial(ClientRun):
 
         if self.await_until(all_reacted, self.reaction_timeout):
             return
+        alive = [copy for copy in alive if not self.has_reacted(copy)]
         self.missing = [(copy, self.missing_of(copy)) for copy in alive if self.missing_of(copy)]
         self.not_received = [copy for copy in alive if not self.has_received(copy)]
         self.unmet = next((copy for copy in alive if not self.session.expects.are_met(self.cluster, copy)), None)

@@ -24,6 +24,7 @@ from fakekube.cli.values import (
     read_minor,
     read_node_count,
     read_output,
+    read_output_folder,
     read_pause,
     read_port,
     read_release,
@@ -570,7 +571,7 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     )
     demands.add_argument("--except", metavar="W7,N2", dest="excluded", help="rules that do not run")
     demands.add_argument("--require", metavar="W1,W5", help="exit with 4 if one of these rules is not exercised")
-    demands.add_argument("--min-exercised", type=int, metavar="N", help="exit with 4 if fewer rules are exercised")
+    demands.add_argument("--min-exercised", type=read_count, metavar="N", help="exit with 4 if fewer rules are exercised")
     demands.add_argument("--strict", action="store_true", default=None, help="warnings are failures")
     demands.add_argument(
         "--allow-timeout", action="store_true", default=None, help="rules that --timeout leaves unexercised are no failure"
@@ -582,9 +583,14 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     results.add_argument("--junit", type=read_output, metavar="FILE", help="write JUnit XML with a case for each provocation")
     results.add_argument("--sarif", type=read_output, metavar="FILE", help="write SARIF for code scanning")
     results.add_argument(
-        "--summary", type=Path, metavar="FILE", help="append a summary in Markdown (also to $GITHUB_STEP_SUMMARY if it is set)"
+        "--summary",
+        type=read_output,
+        metavar="FILE",
+        help="append a summary in Markdown (also to $GITHUB_STEP_SUMMARY if it is set)",
     )
-    results.add_argument("--keep", type=Path, metavar="DIR", help="keep the trace and the client's output of each provocation")
+    results.add_argument(
+        "--keep", type=read_output_folder, metavar="DIR", help="keep the trace and the client's output of each provocation"
+    )
 
 
 def _add_server_flags(command: argparse.ArgumentParser) -> None:

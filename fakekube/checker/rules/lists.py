@@ -165,7 +165,8 @@ def judge_deletes(trial: Trial, mark: int, place: str) -> Verdict | None:
         mark: that of the beginning of these lists; -1 if they have not begun.
         place: where the object is instead.
     """
-    if mark < 0 or any(effect.detail[:1] == ("delete",) for effect in trial.baseline.reaction.effects):
+    baseline = trial.baseline
+    if mark < 0 or baseline.deletes_copies() or any(effect.detail[:1] == ("delete",) for effect in baseline.reaction.effects):
         return None
     living = [copy for copy in trial.copies if not copy.deleted]
     for call in trial.trace.since(mark):

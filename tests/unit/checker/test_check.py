@@ -161,6 +161,8 @@ def test_rules_that_do_not_exist_are_an_error() -> None:
         (["--rules", "X1", "--", "true"], 2, "there is no rule X1"),
         (["--rules", "W1", "--", "/no/such/command"], 2, "no such command"),
         (["--expect", "what", "--", "true"], 2, "is not RESOURCE/NAME"),
+        (["--rules", "W1", "--except", "w1", "--", "true"], 2, "no rule is left to check without W1"),
+        (["--again", "W5/ends", "--except", "W5", "--", "true"], 2, "no rule is left to check without W5"),
         (["--sample", "/no/such/file.yaml", "--", "true"], 2, "No such file"),
         (["--rules", "W1", "--", "false"], 3, "exit code 1"),
     ],

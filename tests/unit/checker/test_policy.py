@@ -10,7 +10,7 @@ import pytest
 
 from fakekube.checker.api import parse_profile
 from fakekube.checker.policy import Policy, parse_accepted
-from fakekube.checker.report import ProvocationReport, Report, RuleReport, github_annotations, markdown
+from fakekube.checker.report import ProvocationReport, Report, RuleReport, github_annotations, markdown, sarif
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,6 +90,16 @@ def test_an_accepted_failure_is_no_failure_in_any_form(tmp_path: Path) -> None:
     assert {one["id"] for one in run["tool"]["driver"]["rules"]} == {"W1", "W7", "N2", "C8"}
     assert github_annotations(report)[0].startswith("::notice title=W7 fail::why")
     assert "| W7 | accepted | why | known: &lt;later>" in markdown(report)
+
+
+def test_a_strict_warning_is_a_failure_in_every_form(tmp_path: Path) -> None:
+    report = Policy(accepted={"W7": "known"}, strict=True).apply(REPORT, cut_short=[])
+    assert [one.id for one in report.failures] == ["N2"]
+    report.write_junit(tmp_path / "junit.xml")
+    assert ElementTree.parse(tmp_path / "junit.xml").getroot().attrib["failures"] == "1"
+    assert [one["level"] for one in sarif(report)["runs"][0]["results"]] == ["error", "error"]
+    assert github_annotations(report)[1].startswith("::error title=N2 warn::")
+    assert "### fakekube check: 1 rule broken" in markdown(report)
 
 
 def test_the_reason_is_never_cut() -> None:

@@ -47,11 +47,20 @@ class Sample:
         observed = Reaction.common(effects_of(self._cluster, self._copy, self._trace.since(self._copy.mark)))
         return observed.lasting(self._cluster, [self._copy])
 
-    def missing_of(self, reaction: Reaction, *, altered: bool) -> list[str]:
-        """Returns what of a reaction the copy does not have; `altered`: whether its contents are other ones than the sample's."""
+    def missing_of(self, reaction: Reaction, *, altered: bool = False, deletes: bool = False) -> list[str]:
+        """Returns what of a reaction the copy does not have.
+
+        `altered`: whether its contents are other ones than the sample's; `deletes`: whether the client deletes copies in the
+        baseline run.
+        """
         self._copy.altered = altered
-        baseline = SimpleNamespace(reaction=reaction)
-        trial: Any = SimpleNamespace(baseline=baseline, cluster=self._cluster, trace=self._trace)
+        trial: Any = SimpleNamespace(
+            baseline=SimpleNamespace(reaction=reaction, deletes_copies=lambda: deletes),
+            cluster=self._cluster,
+            trace=self._trace,
+            has_deleted=lambda copy: Trial.has_deleted(trial, copy),
+            is_done_with=lambda copy: Trial.is_done_with(trial, copy),
+        )
         return [str(one) for one in Trial.missing_of(trial, self._copy)]
 
     def states(self) -> list[str]:
@@ -122,3 +131,11 @@ def test_each_child_of_an_object_with_other_contents_has_to_be_there(sample: Sam
     sample.send("POST", f"{NAMESPACE}/secrets", {"metadata": {"name": "sample-bcdfgh-9f8e"}})
     reaction = Reaction({Effect(EffectKind.CHILD, "secrets", f"sample-{{}}-{number}"): 1 for number in range(2)})
     assert sample.missing_of(reaction, altered=True) == ["creates secrets/*"]
+
+
+@pytest.mark.parametrize(("deletes", "missing"), [(False, ["writes configmaps/sample-{} data.seen"]), (True, [])])
+def test_nothing_shows_how_a_client_has_reacted_to_what_it_has_deleted(sample: Sample, deletes: bool, missing: list[str]) -> None:
+    reaction = Reaction({Effect(EffectKind.FIELD, "configmaps", "sample-{}", ("data", "seen")): 1})
+    assert sample.missing_of(reaction, deletes=deletes) == ["writes configmaps/sample-{} data.seen"]
+    sample.send("DELETE", f"{NAMESPACE}/configmaps/sample-bcdfgh")
+    assert sample.missing_of(reaction, deletes=deletes) == missing

@@ -153,8 +153,17 @@ def test_port_in_use_is_a_one_line_error_with_code_2() -> None:
     assert found.stderr == f"fakekube: cannot listen on {address}: Address already in use\n"
 
 
-@pytest.mark.parametrize("arguments", [("run", "--trace"), ("check", "--report"), ("check", "--junit"), ("check", "--sarif")])
-@pytest.mark.parametrize("place", ["", "file/report.xml"])
+_RESULTS = [("run", "--trace"), *(("check", option) for option in ("--report", "--junit", "--sarif", "--summary"))]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "place"),
+    [
+        *((arguments, place) for arguments in _RESULTS for place in ("", "file/report.xml")),
+        (("check", "--keep"), "file"),
+        (("check", "--keep"), "file/traces"),
+    ],
+)
 def test_results_that_cannot_be_written_are_told_before_the_command_runs(
     arguments: tuple[str, str], place: str, tmp_path: Path
 ) -> None:
