@@ -25,8 +25,14 @@ class ContainerEvent(NamedTuple):
     message: str
 
 
-def starting_events(spec: Mapping[str, Any], minor: int, pulled_in: float | None = None) -> Iterator[ContainerEvent]:
-    """Yields the events of a container that starts.
+def starting_events(spec: Mapping[str, Any], minor: int) -> Iterator[ContainerEvent]:
+    """Yields the events of a container that starts and whose image needs no time to be pulled."""
+    yield from image_events(spec, minor)
+    yield from created_events(spec, minor)
+
+
+def image_events(spec: Mapping[str, Any], minor: int, pulled_in: float | None = None) -> Iterator[ContainerEvent]:
+    """Yields the events about the image of a container that is to be created.
 
     Args:
         spec: the container.
@@ -34,18 +40,22 @@ def starting_events(spec: Mapping[str, Any], minor: int, pulled_in: float | None
         pulled_in: the seconds that pulling its image has taken, after a `pulling_event`. By default the image is present on the
             node; with imagePullPolicy Always it is pulled again at once.
     """
-    name, image = spec["name"], spec.get("image", "")
+    image = spec.get("image", "")
     if pulled_in is None and spec.get("imagePullPolicy") == "Always":
         yield pulling_event(spec)
         pulled_in = 0.0
-    is_verified = is_unnamed = minor >= _UNNAMED_SINCE
     if pulled_in is None:
-        verified = " and can be accessed by the pod" if is_verified else ""
+        verified = " and can be accessed by the pod" if minor >= _UNNAMED_SINCE else ""
         pulled = f'Container image "{image}" already present on machine{verified}'
     else:
         took = print_milliseconds(pulled_in)
         pulled = f'Successfully pulled image "{image}" in {took} ({took} including waiting). Image size: 0 bytes.'
-    yield ContainerEvent(name, "Normal", "Pulled", pulled)
+    yield ContainerEvent(spec["name"], "Normal", "Pulled", pulled)
+
+
+def created_events(spec: Mapping[str, Any], minor: int) -> Iterator[ContainerEvent]:
+    """Yields the events of a container that is created and started."""
+    name, is_unnamed = spec["name"], minor >= _UNNAMED_SINCE
     yield ContainerEvent(name, "Normal", "Created", "Container created" if is_unnamed else f"Created container: {name}")
     yield ContainerEvent(name, "Normal", "Started", "Container started" if is_unnamed else f"Started container {name}")
 

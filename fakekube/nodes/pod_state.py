@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from fakekube.nodes.container_events import ContainerEvent, pulling_event, starting_events, stopping_event
+from fakekube.nodes.container_events import ContainerEvent, created_events, image_events, pulling_event, stopping_event
 from fakekube.nodes.plans import ContainerPlan, PodPlan, Run
 
 if TYPE_CHECKING:
@@ -293,8 +293,7 @@ class PodState:
             return True
         if not self.sandbox:
             if problem := self.mount_error():
-                if self.mounted_at is None:
-                    self.events.append(ContainerEvent("", "Warning", "FailedMount", problem))
+                self.events.append(ContainerEvent("", "Warning", "FailedMount", problem))
                 self.mounted_at = now + RETRY  # not `due`: what is missing now was looked for now
                 return True
             self.sandbox = True
@@ -394,14 +393,14 @@ class PodState:
 
     def _start(self, one: Container, now: float) -> None:
         """Creates and starts a container; tries again later if something keeps it from that."""
+        is_pulled = one.attempt == 0 and one.reason != CONFIG_ERROR and (one.plan.pull_seconds or one.pull_failures)
+        self.events.extend(image_events(one.spec, self.minor, one.plan.pull_seconds if is_pulled else None))
         if problem := self.creation_error(one.spec):
-            if one.message != problem:
-                self._record(one, "Warning", "Failed", f"Error: {problem}")
+            self._record(one, "Warning", "Failed", f"Error: {problem}")
             one.state, one.reason, one.message = State.WAITING, CONFIG_ERROR, problem
             one.steps[Step.START] = now + RETRY
             return
-        is_pulled = one.attempt == 0 and (one.plan.pull_seconds or one.pull_failures)
-        self.events.extend(starting_events(one.spec, self.minor, one.plan.pull_seconds if is_pulled else None))
+        self.events.extend(created_events(one.spec, self.minor))
         if one.attempt == 0:
             one.back_off = 0.0
         one.state, one.reason, one.message = State.RUNNING, "", ""
@@ -583,6 +582,7 @@ class PodState:
         self.failed = (reason, message)
         for one in self.containers:
             if one.state is State.RUNNING:
+                self.events.append(stopping_event(one.name))
                 self._terminate_container(one, now, Run(0.0, KILLED, "Error"))
             one.steps.clear()
 

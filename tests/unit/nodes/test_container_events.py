@@ -132,3 +132,43 @@ def test_kubelets_count_terminated_containers(version: str, counted: bool) -> No
             'kubelet_terminated_containers_total{container_type="init_container",exit_code="0",reason="Completed"} 1',
             'kubelet_terminated_containers_total{container_type="container",exit_code="3",reason="Error"} 1',
         ]
+
+
+def counts(cluster: Cluster) -> dict[str, int]:
+    """How often each event of kubelets has occurred, by its reason."""
+    return dict(events(cluster, "reason", "count"))
+
+
+def test_a_container_that_cannot_be_created_has_events_at_each_attempt(cluster: Cluster) -> None:
+    cluster.create(
+        pod({"name": "c", "image": "busybox:1", "command": ["sleep", "1d"], "envFrom": [{"configMapRef": {"name": "x"}}]})
+    )
+    cluster.settle()
+    assert events(cluster)[1] == ("Failed", 'Error: configmap "x" not found')
+    assert counts(cluster).keys() == {"Pulled", "Failed"}
+    before = counts(cluster)
+    cluster.clock.advance(seconds=5)
+    cluster.settle()
+    assert counts(cluster) == {reason: count + 1 for reason, count in before.items()}
+
+
+def test_a_volume_that_cannot_be_mounted_has_events_at_each_attempt(cluster: Cluster) -> None:
+    volumes = [{"name": "v", "secret": {"secretName": "x"}}]
+    cluster.create(pod({"name": "c", "image": "busybox:1", "command": ["sleep", "1d"]}, volumes=volumes))
+    cluster.settle()
+    before = counts(cluster)
+    assert before.keys() == {"FailedMount"}
+    cluster.clock.advance(seconds=5)
+    cluster.settle()
+    assert counts(cluster) == {"FailedMount": before["FailedMount"] + 1}
+
+
+def test_containers_of_a_pod_that_fails_as_a_whole_are_stopped(cluster: Cluster) -> None:
+    cluster.create(pod({"name": "c", "image": "busybox:1", "command": ["sleep", "1d"]}, activeDeadlineSeconds=5))
+    cluster.settle()
+    cluster.clock.advance(seconds=6)
+    cluster.settle()
+    assert events(cluster)[3:] == [
+        ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline"),
+        ("Killing", "Stopping container c"),
+    ]
