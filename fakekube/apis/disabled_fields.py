@@ -58,6 +58,10 @@ _STATUSES: Final = "(containerStatuses|initContainerStatuses|ephemeralContainerS
 
 _PREEMPTED: Final = ("disruptionMode", "priorityClassName", "priority")
 
+#: The composite templates of a workload, which is at most so deep, and the lists of templates of groups of pods.
+_COMPOSITES: Final = tuple(f"spec{'.compositePodGroupTemplates[]' * depth}" for depth in (1, 2, 3))
+_TEMPLATES: Final = tuple(f"{parent}.podGroupTemplates[]" for parent in ("spec", *_COMPOSITES))
+
 #: Of a pod's spec (dropDisabledFields).
 POD_SPEC: Final = (
     _fields_of("UserNamespacesSupport", "hostUsers"),
@@ -236,12 +240,13 @@ FIELDS: Final[Mapping[tuple[str, str], tuple[GatedFields, ...]]] = {
         _fields_of("PodGroupPreemptionPolicy", "spec.preemptionPolicy"),
         _fields_of("CompositePodGroup", "spec.parentCompositePodGroupName"),
     ),
+    ("scheduling.k8s.io", "compositepodgroups"): (_fields_of("PodGroupPreemptionPolicy", "spec.preemptionPolicy"),),
     ("scheduling.k8s.io", "podgroups/status"): (_fields_of("DRAWorkloadResourceClaims", "status.resourceClaimStatuses"),),
     ("scheduling.k8s.io", "workloads"): (
-        _fields_of("TopologyAwareWorkloadScheduling", "spec.podGroupTemplates[].schedulingConstraints"),
-        _fields_of("DRAWorkloadResourceClaims", "spec.podGroupTemplates[].resourceClaims"),
+        _fields_of("TopologyAwareWorkloadScheduling", *(f"{path}.schedulingConstraints" for path in _TEMPLATES)),
+        _fields_of("DRAWorkloadResourceClaims", *(f"{path}.resourceClaims" for path in _TEMPLATES)),
         *(_fields_of("WorkloadAwarePreemption", f"spec.podGroupTemplates[].{field}", until=37) for field in _PREEMPTED),
-        _fields_of("PodGroupPreemptionPolicy", "spec.podGroupTemplates[].preemptionPolicy"),
+        _fields_of("PodGroupPreemptionPolicy", *(f"{path}.preemptionPolicy" for path in (*_TEMPLATES, *_COMPOSITES))),
         _fields_of("CompositePodGroup", "spec.compositePodGroupTemplates"),
     ),
     ("storage.k8s.io", "csidrivers"): (

@@ -436,9 +436,6 @@ class ServiceCIDRStrategy(Strategy):
             return errors + _validate_networks(new)
         return [field.immutable(PATH, (obj.get("spec") or {}).get("cidrs"))]
 
-    def reset_fields(self, version: str) -> list[tuple[str, ...]]:
-        return [("status",)] if self.has_status else []
-
 
 SERVICE_CIDR_STATUS = StatusStrategy(keeps_metadata=True, resets=(("metadata",), ("spec",)))
 

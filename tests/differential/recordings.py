@@ -267,6 +267,13 @@ def _of_workloads(minor: str, served: str, *gates: str) -> Iterator[Recording]:
     on = dict.fromkeys((*gates, "DRAWorkloadResourceClaims", "GenericWorkload", "TopologyAwareWorkloadScheduling"), True)
     for name, word in (("workloads", ""), ("podgroups", served)):
         yield _with_gates(f"v{minor}/rules/{name}", f"rules_{name}", minor, on, f"scheduling.k8s.io/{served}=true", word=word)
+    if "CompositePodGroup" in on:
+        composites = f"scheduling.k8s.io/{_COMPOSITES}=true"
+        yield _with_gates(f"v{minor}/rules/composites", "rules_podgroups", minor, on, composites, word=_COMPOSITES)
+
+
+#: The version that has composite groups.
+_COMPOSITES = "v1alpha3"
 
 
 _SHARDED = {"ShardedListAndWatch": True}

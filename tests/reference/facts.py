@@ -67,7 +67,8 @@ _OF_EVERYTHING = ("discovery.json", "columns.json", "openapi/")
 def _recorded(program: str, minor: str) -> bytes:
     """What a program of recorders/ prints with the Go modules of a minor."""
     modules = HERE / f"v{minor}.mod"
-    command = ["go", "run", "-trimpath", f"-modfile={modules if modules.exists() else HERE / 'go.mod'}", f"./recorders/{program}"]
+    module_file = f"-modfile={modules if modules.exists() else HERE / 'go.mod'}"
+    command = ["go", "run", "-trimpath", module_file, "-tags", f"v{minor}", f"./recorders/{program}"]
     return subprocess.run(command, cwd=HERE, check=True, stdout=subprocess.PIPE).stdout
 
 

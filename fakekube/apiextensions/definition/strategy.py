@@ -120,9 +120,6 @@ class DefinitionStrategy(Strategy):
         )
         obj["status"] = marked["status"]
 
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
-
 
 class DefinitionStatusStrategy(Strategy):
     """The strategy of /status: metadata can change, too."""

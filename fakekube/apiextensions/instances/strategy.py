@@ -154,9 +154,6 @@ class CustomResourceStrategy(Strategy):
         added = sorted(set(obj["metadata"].get("finalizers") or ()) - set(known))
         return [text for name in added for text in standard_finalizer_warnings(name, "metadata.finalizers")]
 
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)] if self.version.has_status else []
-
 
 class StatusStrategy(Strategy):
     """The strategy of /status: only the status changes."""

@@ -86,9 +86,6 @@ class PodCertificateRequestStrategy(Strategy):
         spec = obj.get("spec") or {}
         return [] if semantic_deep_equal(spec, old.get("spec") or {}) else [invalid("spec", _internal_spec(spec), IMMUTABLE)]
 
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
-
 
 #: The fields of the internal spec in Go's order: name, field, and its zero value.
 _INTERNAL: Final = (

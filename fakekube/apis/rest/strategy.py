@@ -269,7 +269,7 @@ class Strategy:
 
     def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
         """Returns the paths that writes of this strategy never own in managedFields."""
-        return ()
+        return (("status",),) if self.has_status else ()
 
 
 class RevalidatingStrategy(Strategy):

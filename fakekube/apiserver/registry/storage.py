@@ -365,26 +365,32 @@ def _evictions() -> Storage:
 
 
 def _priorityclasses() -> Storage:
-    from fakekube.apis.scheduling import PriorityClassStrategy
+    from fakekube.apis.scheduling.priorityclasses import PriorityClassStrategy
 
     return {"priorityclasses": PriorityClassStrategy}
 
 
 def _workloads() -> Storage:
-    from fakekube.apis.scheduling import POD_GROUP_STATUS, PodGroupStrategy, WorkloadStrategy
+    from fakekube.apis.scheduling import workloads
 
-    return {"podgroups": PodGroupStrategy, "podgroups/status": POD_GROUP_STATUS, "workloads": WorkloadStrategy}
+    return {
+        "compositepodgroups": workloads.CompositePodGroupStrategy,
+        "compositepodgroups/status": workloads.COMPOSITE_POD_GROUP_STATUS,
+        "podgroups": workloads.PodGroupStrategy,
+        "podgroups/status": workloads.POD_GROUP_STATUS,
+        "workloads": workloads.WorkloadStrategy,
+    }
 
 
 def _first_workloads() -> Storage:
-    from fakekube.apis.scheduling import FirstWorkloadStrategy
+    from fakekube.apis.scheduling.first_workloads import FirstWorkloadStrategy
 
     return {"workloads": FirstWorkloadStrategy}
 
 
 def _alpha_workloads() -> Storage:
     """Returns those of v1alpha2, which has other fields."""
-    from fakekube.apis.scheduling import POD_GROUP_STATUS, AlphaPodGroupStrategy, AlphaWorkloadStrategy
+    from fakekube.apis.scheduling.workloads import POD_GROUP_STATUS, AlphaPodGroupStrategy, AlphaWorkloadStrategy
 
     return {"podgroups": AlphaPodGroupStrategy, "podgroups/status": POD_GROUP_STATUS, "workloads": AlphaWorkloadStrategy}
 
@@ -499,7 +505,7 @@ _NAMES: Final[Mapping[str, Mapping[Provider, str]]] = {
     "scheduling.k8s.io": {_priorityclasses: "priorityclasses"},
     "scheduling.k8s.io/v1alpha1": {_first_workloads: "workloads"},
     "scheduling.k8s.io/v1alpha2": {_alpha_workloads: "podgroups workloads"},
-    "scheduling.k8s.io/v1alpha3": {_workloads: "podgroups workloads"},
+    "scheduling.k8s.io/v1alpha3": {_workloads: "compositepodgroups podgroups workloads"},
     "scheduling.k8s.io/v1beta1": {_workloads: "podgroups workloads"},
     "storage.k8s.io": {
         _csi: "csidrivers csinodes csistoragecapacities volumeattachments",

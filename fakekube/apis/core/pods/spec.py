@@ -19,7 +19,7 @@ from fakekube.apis.core.pods.resources import validate_pod_resources
 from fakekube.apis.core.pods.validation_options import PREFERRED, REQUIRED, KnownSpecs, ValidationOptions, forbid_keys_in_selector
 from fakekube.apis.core.pods.visitor import NIL_PATH, containers_with_paths
 from fakekube.apis.core.pods.volumes import validate_volumes
-from fakekube.apis.scheduling import PREEMPTION_POLICIES
+from fakekube.apis.scheduling.priorityclasses import PREEMPTION_POLICIES
 from fakekube.apis.validation import ip, names, selectors
 from fakekube.apis.validation.checks import invalid_each, label_name, one_of, positive, required_one_of, too_many_error
 from fakekube.apis.validation.objectmeta import validate_labels

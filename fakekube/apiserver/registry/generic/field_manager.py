@@ -20,7 +20,7 @@ from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.trees import are_equal, holds_any_form, unchanged_parts
 from fakekube.apis.rest.cluster_access import Recorded
 from fakekube.apis.rest.resource import Registry, Resource
-from fakekube.apis.rest.strategy import Strategy, Subresource
+from fakekube.apis.rest.strategy import Subresource
 from fakekube.apiserver.registry.generic import conversion
 from fakekube.apiserver.registry.request_options import FIELD_MANAGER_MAX_LENGTH
 from fakekube.apiserver.registry.scope import Scope
@@ -150,18 +150,10 @@ def _new_manager(resource: Resource, subresource: Subresource | None, served: Se
         resource.kind,
         subresource=subresource.name if subresource else "",
         custom=resource.custom,
-        filters={r.api_version: excluding(reset) for r in filtered if (reset := _reset_fields(strategy, r.version))},
+        filters={r.api_version: excluding(reset) for r in filtered if (reset := strategy.reset_fields(r.version))},
         keeps_entries=resource.emulation.minor >= _KEEPS_ENTRIES,
         other_version=partial(_other_version, {r.api_version: r for r in served}),
     )
-
-
-def _reset_fields(strategy: Strategy, version: str) -> list[tuple[str, ...]]:
-    """Returns the paths that writes of a strategy never own; the status belongs to its subresource."""
-    fields = list(strategy.reset_fields(version))
-    if strategy.has_status and ("status",) not in fields:
-        fields.append(("status",))
-    return fields
 
 
 def _other_version(served: Mapping[str, Resource], obj: Object, api_version: str, other: str) -> tuple[Object, Type] | None:

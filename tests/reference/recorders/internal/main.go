@@ -1,5 +1,5 @@
-// Command internal prints fakekube/data/internal_v1_36.txt: the fields of internal types, whose values some messages of
-// the API server print as they are. fakekube/validation/to_internal.py tells what the marks mean.
+// Command internal prints internal.txt of the facts of a minor (facts.py): the fields of internal types, whose values some messages of
+// the API server print as they are. fakekube/apis/validation/to_internal.py tells what the marks mean.
 package main
 
 import (
@@ -16,6 +16,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/kubernetes/pkg/apis/admissionregistration"
@@ -140,6 +141,8 @@ func mark(t reflect.Type) string {
 		return "#"
 	case reflect.TypeFor[runtime.RawExtension]():
 		return "{"
+	case reflect.TypeFor[metav1.Time](): // one that is not set is null
+		return "?"
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
