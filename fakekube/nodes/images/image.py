@@ -148,6 +148,12 @@ async def _resource_consumer(program: Program) -> int:
     return await resource_consumer(program)
 
 
+async def _hpa_example(program: Program) -> int:
+    from fakekube.nodes.images.programs import hpa_example
+
+    return await hpa_example(program)
+
+
 async def _agnhost(program: Program) -> int:
     from fakekube.nodes.images.agnhost import agnhost
 
@@ -244,6 +250,7 @@ _IMAGES: Final[Mapping[str, Image]] = {
     "regression-issue-74839": Image(
         programs={"/regression-issue-74839": _wait}, entrypoint=("/regression-issue-74839",), shell=False
     ),
+    "hpa-example": Image(programs={"apache2-foreground": _hpa_example}, command=("apache2-foreground",)),
     "resource-consumer": Image(programs={"/consumer": _resource_consumer}, entrypoint=("/consumer",), shell=False),
 }
 

@@ -171,6 +171,22 @@ def _print_pi(digits: int) -> str:
     return f"{text[0]}.{text[1:digits]}"
 
 
+#: The milliseconds of CPU time that a request to hpa-example needs, and the seconds over which they are spread in the metrics.
+_REQUEST_CPU: Final = 50
+_CPU_WINDOW: Final = 15
+
+
+async def hpa_example(program: Program) -> int:
+    """Serves port 80, and needs CPU time for each request, as the PHP page of the walkthrough of horizontal autoscaling does."""
+
+    def handle(_request: Request) -> Answer:
+        program.host.use("cpu", _REQUEST_CPU / _CPU_WINDOW, _CPU_WINDOW)
+        return Answer("OK!", headers={"Content-Type": "text/html; charset=UTF-8"})
+
+    with listen_http(program, 80, handle):
+        return await wait(program)
+
+
 #: Path → (argument of the amount, resource of the container, unit).
 _CONSUMED: Final = {"/ConsumeCPU": ("millicores", "cpu", 1), "/ConsumeMem": ("megabytes", "memory", 1024 * 1024)}
 

@@ -73,11 +73,9 @@ def default_application(
     def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         path = environ["PATH_INFO"] or "/"
         if base_name(image) in WEB_ROOTS:
-            body, kind = _file(files(), WEB_ROOTS[base_name(image)] + path)
+            status, body, kind = _file(files(), WEB_ROOTS[base_name(image)] + path)
         else:
-            body, kind = page(image), "text/html"
-        status = HTTPStatus.OK if body is not None else HTTPStatus.NOT_FOUND
-        body = body if body is not None else b"<html><head><title>404 Not Found</title></head></html>\n"
+            status, body, kind = HTTPStatus.OK, page(image), "text/html"
         headers = [("Content-Type", kind), ("Content-Length", str(len(body))), ("Server", base_name(image) or "fakekube")]
         start_response(f"{status.value} {status.phrase}", headers)
         return [body]
@@ -85,14 +83,18 @@ def default_application(
     return application
 
 
-def _file(files: FileSystem, path: str) -> tuple[bytes | None, str]:
+def _file(files: FileSystem, path: str) -> tuple[HTTPStatus, bytes, str]:
+    """Returns the response with a file, or with the index of a directory: status, body and media type."""
     import mimetypes
 
     try:
         body = files.read(f"{path}index.html" if path.endswith("/") else path)
     except OSError:
-        return None, "text/html"
-    return body, "text/html" if path.endswith("/") else mimetypes.guess_type(path)[0] or "application/octet-stream"
+        is_directory = path.endswith("/") and files.exists(path)
+        status = HTTPStatus.FORBIDDEN if is_directory else HTTPStatus.NOT_FOUND  # a directory is not listed
+        return status, f"<html><head><title>{status.value} {status.phrase}</title></head></html>\n".encode(), "text/html"
+    kind = "text/html" if path.endswith("/") else mimetypes.guess_type(path)[0] or "application/octet-stream"
+    return HTTPStatus.OK, body, kind
 
 
 def root_of(name: str, now: float, image: Image | None = None) -> Directory:

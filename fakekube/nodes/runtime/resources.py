@@ -55,20 +55,26 @@ class Consumption:
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self._lock = clock, threading.Lock()
-        self._parts: list[tuple[float, str, float]] = []
-        """Until when, the resource and the amount."""
+        self._parts: dict[tuple[float, str], float] = {}
+        """Until when a resource is used → the amount; what ends within a tenth of a second is one part."""
 
     def add(self, resource: str, amount: float, seconds: float) -> None:
         """Consumes an amount of a resource, in millicores or bytes, for so many seconds; from any thread."""
+        until = math.ceil((self._clock.monotonic() + seconds) * 10) / 10
         with self._lock:
-            self._parts.append((self._clock.monotonic() + seconds, resource, amount))
+            if (until, resource) not in self._parts:
+                self._forget_past()
+            self._parts[until, resource] = self._parts.get((until, resource), 0.0) + amount
 
     def amount(self, resource: str) -> float:
         """Returns what is consumed of a resource at present."""
         with self._lock:
-            now = self._clock.monotonic()
-            self._parts = [one for one in self._parts if one[0] > now]
-            return sum(amount for _, name, amount in self._parts if name == resource)
+            self._forget_past()
+            return sum(amount for (_, name), amount in self._parts.items() if name == resource)
+
+    def _forget_past(self) -> None:
+        now = self._clock.monotonic()
+        self._parts = {one: amount for one, amount in self._parts.items() if one[0] > now}
 
 
 _ANNOTATIONS: Final = {"cpu": "kwok.x-k8s.io/usage-cpu", "memory": "kwok.x-k8s.io/usage-memory"}
@@ -85,6 +91,9 @@ def container_usage(behaviours: Behaviours, pod: StoredObject, container: Stored
         value = value(pod) if callable(value) else value
         usage = _amount(resource, annotations.get(annotation) if value is None else value)
         made[resource] = usage + int(behaviours.consumption_of(pod, container, resource))
+        limit = (container.get("resources") or {}).get("limits", {}).get("cpu") if resource == "cpu" else None
+        if limit is not None:  # a container is slowed down at its limit of cpu; what a test says it uses stays
+            made[resource] = max(usage, min(made[resource], _amount(resource, limit)))
     return made
 
 

@@ -227,3 +227,26 @@ def test_a_server_that_a_signal_stops_is_started_again(cluster: Cluster, image: 
     cluster.wait_for("pods", "web", until=lambda found: found["status"]["containerStatuses"][0]["restartCount"] == 1)
     ended = status(cluster, "web")["containerStatuses"][0]["lastState"]["terminated"]
     assert (ended["exitCode"], ended["reason"]) == (0, "Completed")
+
+
+@pytest.mark.parametrize(("limits", "usage"), [({}, "34m"), ({"cpu": "20m"}, "20m")])
+def test_each_request_to_hpa_example_needs_cpu_time_up_to_the_limit(cluster: Cluster, limits: dict[str, str], usage: str) -> None:
+    cluster.create(pod("web", "registry.k8s.io/hpa-example", resources={"limits": limits}))
+    cluster.settle()
+    found = cluster.pods.get("web").exec("for i in 1 2 3 4 5 6 7 8 9 10; do curl -s localhost; done")
+    assert (found.code, found.stdout) == (0, "OK!" * 10)
+
+    def used() -> str:
+        metrics = cluster.request("GET", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/web").json()
+        return str(metrics["containers"][0]["usage"]["cpu"])
+
+    assert used() == usage
+    cluster.clock.advance(seconds=16)
+    assert used() == "1m"
+
+
+def test_nginx_does_not_list_directories(cluster: Cluster) -> None:
+    cluster.create(pod("web", "nginx"))
+    cluster.settle()
+    script = "rm /usr/share/nginx/html/index.html; for path in / /other/; do curl -s -o x -w '%{http_code} ' localhost$path; done"
+    assert cluster.pods.get("web").exec(script).stdout == "403 404 "
