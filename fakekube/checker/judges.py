@@ -260,6 +260,7 @@ def judge_late_reaction(trial: Trial) -> Verdict | None:
                     "it has asked again; usually it takes "
                     f"{trial.baseline.reaction_seconds:.1f} s",
                     *trial.excerpt([*again, reaction]),
+                    by_time=True,
                 )
     return None
 

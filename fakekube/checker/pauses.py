@@ -5,7 +5,6 @@ Invariant: a backoff with any usual jitter is right: pauses that are random arou
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
@@ -68,8 +67,8 @@ def judge_backoff(streams: Sequence[Stream]) -> Verdict | None:
             )
         if after >= _LEAST_ATTEMPTS and after >= _FLAT * before and not _are_random(pauses):
             certain = len(pauses) >= _CERTAIN and (_are_around(pauses) or after >= _MORE * before)
-            verdict = partial(Verdict.failure, by_chance=True) if certain else Verdict.warning
-            suspicion = verdict(f"the pauses do not grow: {shown}", *excerpt(stream.calls))
+            verdict = Verdict.failure if certain else Verdict.warning
+            suspicion = verdict(f"the pauses do not grow: {shown}", *excerpt(stream.calls), by_chance=True)
     return suspicion
 
 

@@ -1,8 +1,8 @@
 """Runs a check: the baseline run, then every rule on a cluster of its own, several at once, with an estimate of the time left.
 
-What the baseline run and the sample decide starts no client. A failure that depends on a timeout, and any failure or warning of a
-run in which this process stood still, is reported only if a second run confirms it. A client that dies of a step of a provocation
-has broken the rule of that step, and not the one that used it.
+What the baseline run and the sample decide starts no client. A failure or warning is reported only if a second run confirms it,
+when it depends on a timeout or on chance, or when this process stood still in its run. A client that dies of a step of a
+provocation has broken the rule of that step, and not the one that used it.
 
 Invariant: each selected rule gets exactly one verdict.
 """
@@ -119,18 +119,21 @@ def _run_rules(
 
 
 def confirm(first: Verdict, second: Verdict, *, stalled: bool) -> Verdict:
-    """Returns the verdict of two runs. A second run that was not exercised says nothing about the first.
+    """Returns the verdict of two runs. A second run that was not exercised says nothing about the first, and a suspicion that the
+    second run does not share is none.
 
     Args:
         first: the verdict of the first run.
         second: that of the second run.
         stalled: whether this process stood still during the first run, which then does not count.
     """
-    if second.outcome is Outcome.FAIL or stalled:
+    if stalled:
         return second
     if second.outcome is Outcome.NOT_EXERCISED:
         return first
-    if first.by_chance:
+    if first.outcome is Outcome.WARN:
+        return second.as_warning()
+    if second.outcome is Outcome.FAIL or first.by_chance:
         return second
     return Verdict.warning(f"happened in one of two runs: {first.evidence[0]}", *first.evidence[1:])
 
@@ -199,7 +202,7 @@ class _Check:
         """Returns the verdict of a rule whose first run began at a time, after a second run if it needs one."""
         verdict = self._without_steps(rule, first)
         stalled = self._session.stalls.longest(begun) > STALLED and verdict.outcome in _BLAMED
-        unsure = verdict.outcome is Outcome.FAIL and verdict.by_time and rule.id not in self._failed
+        unsure = verdict.outcome in _BLAMED and verdict.by_time and rule.id not in self._failed
         if stalled or unsure:
             verdict = self._run_again(rule, verdict, stalled=stalled)
         if verdict.outcome is Outcome.FAIL:

@@ -46,7 +46,7 @@ class Verdict:
     by_time: bool = False
     """The verdict depends on a timeout, so that a second run has to confirm it."""
     by_chance: bool = False
-    """The random choices of a correct client may look like this failure, so that only the second run counts."""
+    """The random choices of a correct client may look like this, so that only the second run counts."""
     symptom: Symptom | None = None
     """None if the evidence is specific to the rule."""
     likeness: str = ""
@@ -71,8 +71,8 @@ class Verdict:
         return cls(Outcome.FAIL, evidence, by_time or by_chance, by_chance, symptom, likeness, calm)
 
     @classmethod
-    def warning(cls, *evidence: str) -> Verdict:
-        return cls(Outcome.WARN, evidence)
+    def warning(cls, *evidence: str, by_time: bool = False, by_chance: bool = False) -> Verdict:
+        return cls(Outcome.WARN, evidence, by_time or by_chance, by_chance)
 
     @classmethod
     def not_exercised(cls, *evidence: str) -> Verdict:
@@ -80,7 +80,7 @@ class Verdict:
 
     def as_warning(self) -> Verdict:
         """Returns a warning instead of a failure; other verdicts unchanged."""
-        return replace(self, outcome=Outcome.WARN, by_time=False, by_chance=False) if self.outcome is Outcome.FAIL else self
+        return replace(self, outcome=Outcome.WARN) if self.outcome is Outcome.FAIL else self
 
 
 @dataclass(slots=True, frozen=True)

@@ -502,7 +502,9 @@ class ConnectionDrops(Jitter):
         relists = self.relists
         if len(relists) >= self.ROUNDS:
             return Verdict.warning(
-                f"lists again at once after each drop (after {shown} s): many clients would do it together", *excerpt(relists)
+                f"lists again at once after each drop (after {shown} s): many clients would do it together",
+                *excerpt(relists),
+                by_chance=True,
             )
         if min(pauses) > self.AT_ONCE and max(pauses) - min(pauses) < self.EQUAL * min(pauses):
             return Verdict.failure(f"no jitter: reconnects after {shown} s", *trial.excerpt(), by_chance=True)

@@ -120,7 +120,7 @@ class LargeEvents(Rule):
                 *trial.excerpt(),
             )
         if not self.reacted:
-            return Verdict.warning("no reaction to an object whose event has 1.4 MB", *trial.excerpt())
+            return Verdict.warning("no reaction to an object whose event has 1.4 MB", *trial.excerpt(), by_time=True)
         return Verdict.success()
 
 

@@ -46,6 +46,10 @@ FAILED, LATE = Verdict.failure("broken"), Verdict.failure("late", by_time=True)
         (FAILED, FAILED, True, Outcome.FAIL),
         (Verdict.warning("perhaps"), Verdict.success(), True, Outcome.PASS),
         (Verdict.failure("by chance", by_chance=True), Verdict.success(), False, Outcome.PASS),
+        (Verdict.warning("by chance", by_chance=True), Verdict.success(), False, Outcome.PASS),
+        (LATE.as_warning(), Verdict.success(), False, Outcome.PASS),
+        (LATE.as_warning(), FAILED, False, Outcome.WARN),
+        (LATE.as_warning(), Verdict.not_exercised("aborted"), False, Outcome.WARN),
     ],
 )
 def test_a_run_with_a_stall_does_not_count(first: Verdict, second: Verdict, stalled: bool, outcome: Outcome) -> None:
