@@ -66,10 +66,23 @@ class ClientProcess(Protocol):
         """Returns how many seconds of a processor the client has used; 0 if this is unknown."""
 
 
+def source_of(paths: Sequence[str]) -> str:
+    """Returns the first of some paths that is a file below the working directory, relative to it; else the last part of the first
+    path."""
+    here = Path.cwd().resolve()
+    for path in paths:
+        file = Path(os.path.realpath(path))
+        if os.path.isfile(path) and file.is_relative_to(here):
+            return file.relative_to(here).as_posix()
+    return Path(paths[0]).name
+
+
 class Starter(Protocol):
     """Starts clients; `name` is the name of the client in the report."""
 
     name: str
+    source: str
+    """A file of the client, relative to the working directory, or its name if it has no file there."""
     restartable: bool
     """Whether the client can be killed at any time and started again."""
 
@@ -96,6 +109,7 @@ class CommandStarter:
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
         self.name = " ".join(command)
+        self.source = source_of(command)
         self._watchdog = Watchdog()
         self._running: set[_Command] = set()
         self._tidied_at = 0.0
@@ -198,6 +212,8 @@ class InProcessStarter:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self.name = getattr(function, "__qualname__", type(function).__name__)
+        code = getattr(function, "__code__", None)
+        self.source = source_of([code.co_filename if code is not None else self.name])
 
     def start(self, kubeconfig: Path, folder: Path) -> ClientProcess:
         return _InProcess(self._function, kubeconfig)

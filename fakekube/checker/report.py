@@ -15,6 +15,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 from fakekube.checker.rule import Rule
@@ -113,6 +114,8 @@ class CheckResult:
 
     client: str
     rules: Sequence[RuleReport]
+    source: str = ""
+    """A file of the client, relative to the working directory, or its name: code scanning shows results at a file."""
     seed: int = 0
     seconds: float = 0.0
     """How long the check took."""
@@ -427,7 +430,8 @@ def write_sarif(report: CheckResult, path: Path) -> None:
 def sarif(report: CheckResult) -> dict[str, Any]:
     """Returns a SARIF log: all rules, and a result for each failure and warning; accepted ones are suppressed.
 
-    A client has no source file that the check knows, so that results have the name of the client as a logical location.
+    The check does not know which line of the client is wrong; code scanning of GitHub demands one, so that results are shown at
+    the first line of its file.
     """
     from fakekube import __version__
 
@@ -450,7 +454,12 @@ def _result(report: CheckResult, rule: RuleReport) -> dict[str, Any]:
         "ruleId": rule.id,
         "level": _level(rule),
         "message": {"text": "\n".join(rule.evidence) or rule.obligation},
-        "locations": [{"logicalLocations": [{"name": report.client, "kind": "module"}]}],
+        "locations": [
+            {
+                "physicalLocation": {"artifactLocation": {"uri": quote(report.source)}, "region": {"startLine": 1}},
+                "logicalLocations": [{"name": report.client, "kind": "module"}],
+            }
+        ],
         "partialFingerprints": {"fakekubeRule/v1": rule.id},
     }
     if rule.accepted is not None and rule.verdict == Outcome.FAIL:
@@ -503,7 +512,8 @@ def github_annotations(report: CheckResult) -> list[str]:
             continue
         level = "notice" if rule.accepted is not None else _level(rule)
         reason = rule.evidence[0] if rule.evidence else rule.obligation
-        found.append(f"::{level} title={_property(f'{rule.id} {rule.verdict}')}::{_data(f'{reason} Fix: {rule.advice}')}")
+        message = f"{reason}\nFix: {rule.advice}"
+        found.append(f"::{level} title={_property(f'{rule.id} {rule.verdict}')}::{_data(message)}")
     return found
 
 

@@ -114,7 +114,13 @@ def _run_rules(
     rows = rows_of(in_order([*rules, *(rule for rule, _ in skipped)]), runs)
     name = f"{session.starter.name} ({baseline.agent})" if baseline.agent else session.starter.name
     return Report(
-        name, rows, seed=session.seed, seconds=time.monotonic() - begun, profile=session.depth, kubernetes=session.version
+        name,
+        rows,
+        source=session.starter.source,
+        seed=session.seed,
+        seconds=time.monotonic() - begun,
+        profile=session.depth,
+        kubernetes=session.version,
     )
 
 

@@ -76,7 +76,7 @@ class StaleList(Rule):
 
     def find_failure(self, trial: Trial) -> Verdict | None:
         again = self.again
-        if again is None:
+        if again is None or trial.is_done_with(again):
             return None
         for call in trial.trace.since(trial.provoked_at):
             if call.verb == "delete" and call.succeeded and call.mentions(again.token):

@@ -21,7 +21,9 @@ def rule(id_: str, verdict: str, reason: str = "why") -> RuleReport:
     return RuleReport(id_, verdict, "A", [reason], "the source", "the obligation", "the advice", [one])
 
 
-REPORT = Report("client", [rule("W1", "pass"), rule("W7", "fail"), rule("N2", "warn"), rule("C8", "not exercised")], seed=3)
+REPORT = Report(
+    "client", [rule("W1", "pass"), rule("W7", "fail"), rule("N2", "warn"), rule("C8", "not exercised")], "a b.py", seed=3
+)
 
 
 @pytest.mark.parametrize(
@@ -87,8 +89,10 @@ def test_an_accepted_failure_is_no_failure_in_any_form(tmp_path: Path) -> None:
         ("W7", "error", True),
         ("N2", "warning", False),
     ]
+    (place,) = run["results"][0]["locations"]  # code scanning of GitHub refuses results without a file and a line
+    assert place["physicalLocation"] == {"artifactLocation": {"uri": "a%20b.py"}, "region": {"startLine": 1}}
     assert {one["id"] for one in run["tool"]["driver"]["rules"]} == {"W1", "W7", "N2", "C8"}
-    assert github_annotations(report)[0].startswith("::notice title=W7 fail::why")
+    assert github_annotations(report)[0] == "::notice title=W7 fail::why%0AFix: the advice"
     assert "| W7 | accepted | why | known: &lt;later>" in markdown(report)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fakekube.checker.process import CommandStarter
+from fakekube.checker.process import CommandStarter, starter_of
 
 #: Connects to a port and stays; as a daemon it leaves the process group of the check's client.
 CLIENT = """
@@ -29,7 +29,7 @@ time.sleep(1000)
 CHECK = """
 import os, signal, socket, sys
 from pathlib import Path
-from fakekube.checker.process import CommandStarter
+from fakekube.checker.process import CommandStarter, starter_of
 folder = Path(sys.argv[1])
 CommandStarter(sys.argv[2:]).start(folder / "kubeconfig", folder / "1")
 sys.stdin.read(1)
@@ -104,3 +104,28 @@ def test_a_client_that_prints_much_fills_no_disk(tmp_path: Path) -> None:
     finally:
         process.kill()
         starter.close()
+
+
+@pytest.mark.parametrize(
+    ("command", "source"),
+    [
+        (["python", "operator.py", "-v"], "operator.py"),
+        (["./deep/run"], "deep/run"),
+        (["/usr/bin/python", "-m", "operator"], "python"),
+        (["sh", "-c", "exec operator " * 200], "sh"),
+        (["./interpreter", "operator.py"], "operator.py"),
+    ],
+)
+def test_the_source_of_a_client_is_a_file_below_the_working_directory(
+    command: list[str], source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "run").touch()
+    (tmp_path / "operator.py").touch()
+    (tmp_path / "interpreter").symlink_to(sys.executable)
+    monkeypatch.chdir(tmp_path)
+    assert CommandStarter(command).source == source
+
+
+def test_the_source_of_a_function_is_its_file() -> None:
+    assert starter_of(client).source.endswith("test_process.py")
