@@ -26,7 +26,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound, RequestEntityTooLarge
 from werkzeug.routing import Map, Rule
@@ -225,6 +225,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "openapi.json", lambda _cluster, _members: (200, openapi(ENDPOINTS))),
 )
 
+#: Compiling the rules takes longer than most requests, so that the clusters of a process share them.
+_URLS: Final = Map([Rule(f"{PREFIX}v1/{one.path}", methods=[one.method], endpoint=one) for one in ENDPOINTS], merge_slashes=False)
+
 
 class Endpoints:
     """The control API of one cluster as a WSGI application."""
@@ -235,9 +238,6 @@ class Endpoints:
         self._cluster = cluster
         self._terminal = Terminal(cluster, api)
         self._page = Page(access, cluster.page_token, is_served=cluster.has_page or needs_token, needs_token=needs_token)
-        self._urls = Map(
-            [Rule(f"{PREFIX}v1/{one.path}", methods=[one.method], endpoint=one) for one in ENDPOINTS], merge_slashes=False
-        )
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Serves one request."""
@@ -263,7 +263,7 @@ class Endpoints:
         request = Request(environ)
         limit = MAX_REQUEST_BODY_BYTES
         try:
-            endpoint, parts = self._urls.bind_to_environ(environ).match()
+            endpoint, parts = _URLS.bind_to_environ(environ).match()
             limit = request.max_content_length = RAW_LIMIT if endpoint.raw else MAX_REQUEST_BODY_BYTES
             code, value = endpoint.answer(self._cluster, {**self._members(endpoint, request), **parts})
             return value if hasattr(value, "take") else self._send(code, value)

@@ -237,6 +237,12 @@ def test_a_hundred_forks_are_small_and_share_what_they_do_not_write() -> None:
         assert not any(one.cluster.working(10.0) for one in made)
 
 
+def test_the_rules_of_the_control_api_are_compiled_once_for_all_clusters(pool: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = create(pool, **{"from": "fork"})
+    monkeypatch.setattr("werkzeug.routing.Rule.compile", lambda _rule: pytest.fail("a rule is compiled"))
+    assert ask(first["url"], "GET", "/fakekube/v1/requests", token=first["token"])[0] == 200
+
+
 def test_timers_of_the_origin_run_in_a_fork() -> None:
     """A fork of a cluster whose controllers are idle does not begin anew, and forgets nothing that is due later."""
     job = {
