@@ -51,6 +51,8 @@ _DECLARED: Final = {
     "InPlacePodLevelResourcesVerticalScaling": 35,
     "InPlacePodVerticalScalingInitContainers": 36,
     "RestartAllContainersOnContainerExits": 35,
+    "UserNamespacesHostNetworkSupport": 36,
+    "VolumeBindMountOptions": 37,
 }
 
 

@@ -413,6 +413,8 @@ class Cycle:
     lister: Lister
     minor: int = DEFAULT.minor
     """The minor of the scheduler, whose messages it has."""
+    node_declared_features: bool = False
+    """Whether the gate NodeDeclaredFeatures is on."""
     _namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property

@@ -93,6 +93,10 @@ def _node_affinity(pod: PodInfo, event: ClusterEvent) -> bool:
     return event.old is None or (matches is not None and not matches(event.old))
 
 
+def _node_declared_features(pod: PodInfo, event: ClusterEvent) -> bool:
+    return event.resource == "nodes" and event.obj is not None and event.has_changed("status", "declaredFeatures")
+
+
 def _node_ports(pod: PodInfo, event: ClusterEvent) -> bool:
     if event.resource == "nodes":
         return event.old is None
@@ -187,6 +191,7 @@ _HINTS: Final[Mapping[str, Callable[[PodInfo, ClusterEvent], bool]]] = {
     "NodeName": _node_name,
     "TaintToleration": _taint_toleration,
     "NodeAffinity": _node_affinity,
+    "NodeDeclaredFeatures": _node_declared_features,
     "NodePorts": _node_ports,
     "NodeResourcesFit": _hint_fit,
     "VolumeRestrictions": _volume_users,

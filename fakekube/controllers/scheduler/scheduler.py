@@ -261,6 +261,7 @@ class Scheduler(Reconciler):
         self._binder = VolumeBinder(self.client, self.cache)
         emulation = self.context.emulation
         self._minor = emulation.minor
+        self._node_declared_features = emulation.enabled("NodeDeclaredFeatures")
         self._has_claims = emulation.enabled("DynamicResourceAllocation")
         self._of_claims = f"{NO_CLAIMS}, " if self._has_claims and emulation.minor < _SILENT_SINCE else ""
         self._waiting: dict[str, tuple[PodInfo, str]] = {}
@@ -365,7 +366,7 @@ class Scheduler(Reconciler):
             self.enqueue(QUEUE)
 
     def _schedule_one(self, pod: PodInfo) -> None:
-        cycle = Cycle(pod, self._snapshot, self.cache, self._minor)
+        cycle = Cycle(pod, self._snapshot, self.cache, self._minor, self._node_declared_features)
         try:
             node, filters = schedule_pod(cycle, self._queue.nominated_pods_for_node)
         except NoNodesAvailable as error:

@@ -13,6 +13,7 @@ from fakekube.controllers.scheduler.plugins.node import (
     ImageLocality,
     NodeAffinity,
     NodeAffinityScore,
+    NodeDeclaredFeatures,
     NodeName,
     NodePorts,
     NodeUnschedulable,
@@ -38,6 +39,7 @@ FILTERS: Final[tuple[type[FilterPlugin], ...]] = (
     VolumeZone,
     PodTopologySpread,
     InterPodAffinity,
+    NodeDeclaredFeatures,
 )
 
 SCORES: Final[tuple[type[ScorePlugin], ...]] = (

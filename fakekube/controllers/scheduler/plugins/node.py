@@ -4,11 +4,14 @@
 * NodeUnschedulable: only pods that tolerate the taint for unschedulable nodes run on cordoned nodes.
 * NodePorts checks whether the host ports of the pod are free. A port is used per protocol and address.
 * NodeAffinity: nodeSelector, and required and preferred node affinity.
+* NodeDeclaredFeatures: nodes whose kubelet declares the features that the pod needs.
 * TaintToleration: NoSchedule and NoExecute taints exclude pods that do not tolerate them; PreferNoSchedule lowers the score.
 * ImageLocality prefers nodes that have the images of the pod.
 
-Specified by: pkg/scheduler/framework/plugins/{nodename,nodeunschedulable,nodeports,nodeaffinity,tainttoleration,imagelocality},
-pkg/scheduler/framework/plugins/helper/normalize_score.go, k8s.io/kube-scheduler/framework/types.go (HostPortInfo).
+Specified by: pkg/scheduler/framework/plugins/{nodename,nodeunschedulable,nodeports,nodeaffinity,nodedeclaredfeatures,
+tainttoleration,imagelocality}, pkg/scheduler/framework/plugins/helper/normalize_score.go,
+k8s.io/component-helpers/nodedeclaredfeatures/features (InferForScheduling),
+k8s.io/kube-scheduler/framework/types.go (HostPortInfo).
 """
 
 from __future__ import annotations
@@ -150,6 +153,57 @@ def _node_names(spec: Mapping[str, Any]) -> frozenset[str] | None:
             return None
         names |= of_term
     return names
+
+
+def _restarts_all_containers(spec: Mapping[str, Any]) -> bool:
+    return any(
+        rule.get("action") == "RestartAllContainers"
+        for kind in ("containers", "initContainers")
+        for container in spec.get(kind) or ()
+        for rule in container.get("restartPolicyRules") or ()
+    )
+
+
+def _has_users_in_host_network(spec: Mapping[str, Any]) -> bool:
+    return bool(spec.get("hostNetwork")) and spec.get("hostUsers") is False
+
+
+def _has_bind_mount_options(spec: Mapping[str, Any]) -> bool:
+    return any(
+        mount.get("bindMountOptions")
+        for kind in ("containers", "initContainers", "ephemeralContainers")
+        for container in spec.get(kind) or ()
+        for mount in container.get("volumeMounts") or ()
+    )
+
+
+#: Feature → the first minor of whose scheduler it is known, and whether a pod with this spec needs it.
+_FEATURES: Final[Mapping[str, tuple[int, Callable[[Mapping[str, Any]], bool]]]] = {
+    "RestartAllContainersOnContainerExits": (35, _restarts_all_containers),
+    "UserNamespacesHostNetworkSupport": (36, _has_users_in_host_network),
+    "VolumeBindMountOptions": (37, _has_bind_mount_options),
+}
+
+
+class NodeDeclaredFeatures(FilterPlugin):
+    """Rejects nodes whose kubelet does not declare all features that the pod needs."""
+
+    name = "NodeDeclaredFeatures"
+    refusal = Status(Code.UNRESOLVABLE, ("node(s) didn't match Pod's required features",), name)
+
+    def __init__(self, required: Sequence[str]) -> None:
+        self._required = required
+
+    @classmethod
+    def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
+        if not cycle.node_declared_features:
+            return None
+        required = [name for name, (since, needs) in _FEATURES.items() if since <= cycle.minor and needs(cycle.spec)]
+        return cls(required) if required else None
+
+    def filter(self, node: NodeInfo) -> Status | None:
+        declared = (node.obj.get("status") or {}).get("declaredFeatures") or ()
+        return None if all(one in declared for one in self._required) else self.refusal
 
 
 class NodeAffinityScore(ScorePlugin):

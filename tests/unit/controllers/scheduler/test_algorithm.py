@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.controllers.scheduler.algorithm import NoNodesAvailable, run_pre_filter_plugins, schedule_pod
 from fakekube.controllers.scheduler.framework import Cycle, FitError, PodInfo, Snapshot
+from fakekube.controllers.scheduler.plugins.node import NodeDeclaredFeatures
 from fakekube.controllers.scheduler.plugins.node_resources import BalancedAllocation
 from fakekube.controllers.scheduler.preemption import Candidate, PodNotEligible, preempt
 
@@ -323,3 +324,18 @@ def test_incremental_node_info_equals_a_new_one(changes: list[tuple[str, str, st
         here = [name for name, found in placed.items() if found[0] == one]
         assert set(known.nodes[one].pods) == set(here)
         assert known.nodes[one].requested.get("cpu", 0) == 1000 * len(here)
+
+
+@pytest.mark.parametrize(
+    ("minor", "spec", "needs"),
+    [
+        (36, {"hostNetwork": True, "hostUsers": False}, True),
+        (35, {"hostNetwork": True, "hostUsers": False}, False),
+        (36, {"hostNetwork": True}, False),
+        (37, {"initContainers": [{"volumeMounts": [{"name": "v", "bindMountOptions": ["noexec"]}]}]}, True),
+        (37, {"initContainers": [{"volumeMounts": [{"name": "v"}]}]}, False),
+    ],
+)
+def test_features_that_a_pod_needs(minor: int, spec: Object, needs: bool) -> None:
+    cycle = Cycle(PodInfo(pod("p", **spec)), Snapshot(), Objects(), minor, node_declared_features=True)
+    assert (NodeDeclaredFeatures.pre_filter(cycle) is not None) is needs

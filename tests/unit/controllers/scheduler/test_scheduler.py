@@ -145,3 +145,25 @@ def test_a_pod_that_cannot_be_bound_is_tried_again_after_a_back_off(cluster: Clu
     cluster.clock.advance(minutes=1)
     cluster.settle()
     assert node_of(cluster, "a") == "n"
+
+
+def test_a_pod_waits_for_a_node_whose_kubelet_declares_the_features_that_it_needs() -> None:
+    rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [5]}}
+    made = pod("p")
+    made["spec"]["containers"][0] |= {"restartPolicy": "Never", "restartPolicyRules": [rule]}
+    with Cluster(version="1.36", nodes=0) as cluster:
+        cluster.clock.hold()
+        node = cluster.nodes.add("n", silent=True)
+        ready = [{"type": "Ready", "status": "True", "reason": "r", "message": "m"}]
+        cluster.patch("nodes", "n", {"status": {"conditions": ready}}, subresource="status")
+        cluster.settle()
+        run(cluster, made)
+        assert node_of(cluster, "p") is None
+        assert [one["note"] for one in events(cluster, "FailedScheduling")] == [  # recorded with kube-scheduler 1.36.3
+            "0/1 nodes are available: 1 node(s) didn't match Pod's required features. no new claims to deallocate, preemption: "
+            "0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+        ]
+        features = {"declaredFeatures": ["RestartAllContainersOnContainerExits"]}
+        cluster.patch("nodes", node["metadata"]["name"], {"status": features}, subresource="status")
+        cluster.settle()
+        assert node_of(cluster, "p") == "n"
