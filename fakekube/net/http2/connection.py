@@ -58,23 +58,49 @@ class MultiplexedConnection(ConnectionSocket):
                 self._call_flush()
 
     def _serve(self, stream: RequestStream) -> None:
-        """Serves a request. Never raises."""
-        thread = threading.get_ident()
+        """Serves a request in a worker. Never raises."""
         with self._lock:
-            self._threads.add(thread)
+            self._threads.add(threading.get_ident())
         goes_on = self._exchange(stream)
         with self._lock:
-            if not goes_on:
-                self._protocol.end_request()
-            self._threads.discard(thread)
-            self._running -= 1
-            if not self._protocol.streams and not self._protocol.failed:
-                self._set_idle_deadline()
-            self._park()
-            self._leave_to_loop()
+            self._end_request(goes_on)
             is_unused = self._is_unused()
         if is_unused:
             self._close()
+
+    def _on_readable(self) -> bool:
+        is_unused = False
+        with self._lock:
+            self._receive_as_leader()
+            stream = self._begin_next()
+        while stream is not None:
+            goes_on = self._exchange(stream)
+            with self._lock:
+                self._end_request(goes_on)
+                stream = self._begin_next()
+                is_unused = self._is_unused()
+        if is_unused:
+            self._close()
+        return self._is_parked
+
+    def _begin_next(self) -> RequestStream | None:
+        """Returns a request that the leader has received, for this thread to serve. With the lock held."""
+        if not self._received:
+            return None
+        self._threads.add(threading.get_ident())
+        return self._received.popleft()
+
+    def _end_request(self, goes_on: bool) -> None:
+        """Called when a request is served, or its response is handed to the pump. With the lock held."""
+        protocol = self._protocol
+        if not goes_on:
+            protocol.end_request()
+        self._threads.discard(threading.get_ident())
+        self._running -= 1
+        if not protocol.streams and not protocol.failed:
+            self._set_idle_deadline()
+        self._park()
+        self._leave_to_loop()
 
     def _exchange(self, stream: RequestStream) -> bool:
         try:
@@ -122,7 +148,7 @@ class MultiplexedConnection(ConnectionSocket):
             if body:
                 protocol.send_rest(stream, body)
             self._park()  # before the client can send its next request, so that the loop does not receive it
-            self._send_or_leave()
+            self._send_until_full()  # the rest is left to the loop at the end of the request, which is now
 
     def send_head(self, stream: RequestStream, block: bytes) -> None:
         """See `exchange.AnswerSink`."""

@@ -183,8 +183,8 @@ class ConnectionSocket:
         """Serves a request in another thread."""
         raise NotImplementedError
 
-    def _serve(self, stream: RequestStream) -> None:
-        """Serves a request in this thread."""
+    def _on_readable(self) -> bool:
+        """Receives in the leader's thread, and serves what has arrived. Returns whether the leader still receives."""
         raise NotImplementedError
 
     # --- The socket, with the lock held -------------------------------------------------------------------------------
@@ -237,8 +237,8 @@ class ConnectionSocket:
         self._protocol.close()
         self._protocol.output.clear()
 
-    def _send_or_leave(self) -> None:
-        """Sends output until the socket is full; leaves the rest to the loop."""
+    def _send_until_full(self) -> None:
+        """Sends output until the socket is full."""
         if self._ended:
             self._protocol.output.clear()
             return
@@ -246,12 +246,17 @@ class ConnectionSocket:
             self._send()
         except Disconnected:
             self._lose()
-        self._leave_to_loop()
+
+    def _send_or_leave(self) -> None:
+        """Sends output until the socket is full; leaves the rest to the loop."""
+        self._send_until_full()
+        if not self._ended:
+            self._leave_to_loop()
 
     def _leave_to_loop(self) -> None:
         """Makes the loop's thread continue, if there is work left."""
         protocol, listeners = self._protocol, self._listeners
-        if protocol.ended and not any(stream in listeners for stream in protocol.ended):
+        if protocol.ended and not (listeners and any(stream in listeners for stream in protocol.ended)):
             protocol.ended.clear()  # no watch is among them
         somebody_waits = protocol.ended or (protocol.changed and (self._blocked or self._waiting))
         if protocol.output or protocol.has_waiting or protocol.is_finished or somebody_waits:
@@ -290,24 +295,16 @@ class ConnectionSocket:
             REQUEST_THREADS.forget(self._transport.fileno())
             self._call_flush()
 
-    # --- In the leader's thread ---------------------------------------------------------------------------------------
+    def _receive_as_leader(self) -> None:
+        """Receives in the leader's thread, unless the loop does."""
+        if self._is_parked:
+            self._received += self._receive()
+            self._set_deadline()
+            if self._protocol.failed or self._protocol.is_congested:
+                self._unpark()
+            self._leave_to_loop()
 
-    def _on_readable(self) -> bool:
-        """Receives, and serves the requests that have arrived. Returns whether the leader still receives."""
-        with self._lock:
-            if self._is_parked:
-                self._received.extend(self._receive())
-                self._set_deadline()
-                if self._protocol.failed or self._protocol.is_congested:
-                    self._unpark()
-                self._leave_to_loop()
-        while (stream := self._next_received()) is not None:
-            self._serve(stream)
-        return self._is_parked
-
-    def _next_received(self) -> RequestStream | None:
-        with self._lock:
-            return self._received.popleft() if self._received else None
+    # --- In any thread ------------------------------------------------------------------------------------------------
 
     def _on_lead_taken(self) -> None:
         """Called when this thread, or the one in `_on_readable`, does not lead any more."""

@@ -17,7 +17,7 @@ from typing import cast
 import hpack
 from hpack.table import HeaderTable
 
-from fakekube.base.caches import cache_if
+from fakekube.base.caches import cache_by_key, cache_if
 from fakekube.net.http1 import Fields, Request, is_valid_target
 from fakekube.net.http2.frames import ConnectionFailure, ErrorCode
 
@@ -263,8 +263,8 @@ for _index, (_static_name, _) in enumerate(_STATIC, 1):
 
 def encode_block(status: str, fields: Sequence[tuple[str, str]]) -> bytes:
     """Encodes the header block of a response; `status` is the code."""
-    parts = [_STATUSES.get(status) or _literal(":status", status)]
-    parts += [_literal(name, value) for name, value in fields]
+    parts = [_STATUSES.get(status) or _literal((":status", status))]
+    parts += map(_literal, fields)
     return b"".join(parts)
 
 
@@ -273,9 +273,14 @@ _AUDIT_ID = "Audit-Id"
 """The field that differs in all responses: it would push the others out of the cache."""
 
 
-@cache_if(lambda name, value: len(value) <= _USUAL_VALUE and name != _AUDIT_ID, 512)
-def _literal(name: str, value: str) -> bytes:
+def _is_usual_field(field: tuple[str, str]) -> bool:
+    return len(field[1]) <= _USUAL_VALUE and field[0] != _AUDIT_ID
+
+
+@cache_by_key(_is_usual_field, 512)
+def _literal(field: tuple[str, str]) -> bytes:
     """Encodes a literal field without indexing (RFC 7541, 6.2.2)."""
+    name, value = field
     raw = value.encode("latin-1", "replace")
     if b"\n" in raw or b"\r" in raw:
         raw = raw.replace(b"\r", b" ").replace(b"\n", b" ")

@@ -97,14 +97,14 @@ class FrameReader:
         start, end = 0, len(buffer)
         try:
             while end - start >= frames.HEADER_BYTES:
-                length = buffer[start] << 16 | buffer[start + 1] << 8 | buffer[start + 2]
+                high, low, kind, flags, stream_id = frames.FRAME_HEADER.unpack_from(buffer, start)
+                length = high << 16 | low
                 if length > MAX_FRAME_BYTES:
                     raise ConnectionFailure(ErrorCode.FRAME_SIZE_ERROR)
                 begin = start + frames.HEADER_BYTES
                 if end - begin < length:
                     break
-                kind, flags = buffer[start + 3], buffer[start + 4]
-                stream_id = int.from_bytes(buffer[start + 5 : begin], "big") & frames.LARGEST_WINDOW
+                stream_id &= frames.LARGEST_WINDOW
                 start = begin + length
                 payload = bytes(buffer[begin:start])
                 if self._block is None and kind not in _OF_BLOCKS:
