@@ -140,6 +140,7 @@ class ClientRun:
             mark = self.trace.mark()
             self.launch()
             self.await_until(lambda: bool(self.trace.since(mark)), self.session.start_timeout if timeout is None else timeout)
+            self.session.starts.append(self.now - self.started_at)
 
     def launch(self) -> None:
         """Starts the client at once."""

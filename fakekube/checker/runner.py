@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from statistics import mean
 from typing import TYPE_CHECKING
 
 from fakekube.checker.baseline import BaselineFailed, run_baseline
@@ -263,13 +264,13 @@ def _excuse(verdict: Verdict, calm: float) -> Verdict:
     )
 
 
-#: How much of a processor a run takes besides the start of its client, in seconds.
-_WORK = 0.5
+#: How much of a processor a run takes besides the start of its client, in seconds, and how many of the last starts count.
+_WORK, _LAST_STARTS = 0.5, 20
 
 
 class Estimate:
     """The seconds that some rules still take: the expected ones of the rules that are left, scaled by what the finished ones have
-    taken.
+    taken, and those of the starts, of which only a few happen at once.
 
     Args:
         baseline: the result of the baseline run.
@@ -278,7 +279,7 @@ class Estimate:
     """
 
     def __init__(self, baseline: Baseline, lives: Sequence[Sequence[Rule]], at_once: int) -> None:
-        self._start = baseline.start_seconds + _WORK
+        self._starts = baseline.session.starts
         self._left = {rule: rule.expected_seconds for life in lives for rule in life}
         self._lives = lives
         self._at_once = at_once
@@ -301,9 +302,10 @@ class Estimate:
         sums = [sum(one) for one in left if one]
         if not sums:
             return 0.0
-        waiting = max(scale, 1.0) * sum(sums) / self._at_once
-        starting = len(sums) * self._start / self._processors
-        longest = max(sums) + self._start - (time.monotonic() - self._begun)
+        scale, start = max(scale, 1.0), mean(self._starts[-_LAST_STARTS:]) + _WORK
+        waiting = scale * sum(sums) / self._at_once
+        starting = len(sums) * start / self._processors
+        longest = scale * max(sums) + start - (time.monotonic() - self._begun)
         return max(waiting, starting, longest, 1.0)
 
     def __str__(self) -> str:

@@ -83,6 +83,8 @@ class Session:
         """Key of a provocation, or `baseline` → the data of a trace file of its last run."""
         self.processors = max(os.cpu_count() or 1, 1)
         self.starting = threading.BoundedSemaphore(self.processors)
+        self.starts: list[float] = []
+        """The seconds that each start of a client took until its first request, as long as others had to wait."""
         self._folder = tempfile.TemporaryDirectory(prefix="fakekube-check-", ignore_cleanup_errors=True)
         self._folders = 0
         self._numbering = threading.Lock()
