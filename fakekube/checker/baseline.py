@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fakekube.checker.execution import keep_run
 from fakekube.checker.reaction import Copy, Reaction, children_of, effects_of, has_controller, has_delivered
 from fakekube.checker.sample import default_sample
 from fakekube.checker.trial import Baseline, Trial
@@ -43,13 +44,15 @@ class BaselineFailed(Exception):
 
 
 def run_baseline(session: Session) -> Baseline:
-    """Performs the baseline run. Raises BaselineFailed."""
+    """Performs the baseline run. Raises BaselineFailed; what the run has shown is kept then."""
     trial = Trial(session, None)
     try:
         with _failures_of(trial):
             return _observe_client(trial)
-    except BaseException:
+    except BaseException as problem:
         trial.close()
+        if isinstance(problem, BaselineFailed):
+            keep_run(trial, None)
         raise
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -34,14 +35,18 @@ _MOST_OUTPUT, _TIDY_SECONDS = 4 << 20, 0.5
 
 #: Words in the line of the output that has the reason why a program ended: of Go, of Java, and of log levels.
 _FATAL = ("panic:", "Exception in thread", "fatal", "FATAL")
+#: A line of a stack trace of Java or Node, and what Node prints after it.
+_OF_STACK = re.compile(r"at \S+.*\)$|at (file|node):|\.\.\. \d+ more$|Node\.js v\d")
 #: How many characters of a line are shown.
 _LINE = 200
 
 
 def fatal_line(output: str) -> str:
-    """Returns the line of an output that probably explains why the program ended: the last fatal one, else the last one."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()] or [""]
-    return next((line for line in reversed(lines) if any(word in line for word in _FATAL)), lines[-1])[:_LINE]
+    """Returns the line of an output that probably explains why the program ended: the last fatal one, else the last one that is
+    no part of a stack trace."""
+    lines = [line.strip() for line in output.splitlines()]
+    telling = [line for line in lines if re.search(r"\w", line) and not _OF_STACK.match(line)] or lines or [""]
+    return next((line for line in reversed(telling) if any(word in line for word in _FATAL)), telling[-1])[:_LINE]
 
 
 class ClientProcess(Protocol):

@@ -60,6 +60,9 @@ PROGRAMS = {
     "shelves": ("shelves.yaml", [sys.executable, "shelves.py"]),
     "reloads": ("reloads.yaml", ["{go}/reloads"]),
     "binder": ("binder.yaml", ["node", "binder.mjs"]),
+    "rigs": ("widget.yaml", ["{go}/rigs"]),
+    "renders": ("mirrored.yaml", ["{go}/renders"]),
+    "mayflies": ("mayflies.yaml", [sys.executable, "mayflies.py"]),
 }
 
 #: Program, defect, and the rules of which one has to fail.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fakekube.checker.process import CommandStarter, starter_of
+from fakekube.checker.process import CommandStarter, fatal_line, starter_of
 
 #: Connects to a port and stays; as a daemon it leaves the process group of the check's client.
 CLIENT = """
@@ -29,7 +29,7 @@ time.sleep(1000)
 CHECK = """
 import os, signal, socket, sys
 from pathlib import Path
-from fakekube.checker.process import CommandStarter, starter_of
+from fakekube.checker.process import CommandStarter, fatal_line, starter_of
 folder = Path(sys.argv[1])
 CommandStarter(sys.argv[2:]).start(folder / "kubeconfig", folder / "1")
 sys.stdin.read(1)
@@ -129,3 +129,24 @@ def test_the_source_of_a_client_is_a_file_below_the_working_directory(
 
 def test_the_source_of_a_function_is_its_file() -> None:
     assert starter_of(client).source.endswith("test_process.py")
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        ("", ""),
+        ('Traceback (most recent call last):\n  File "a.py", line 1\nValueError: no\n', "ValueError: no"),
+        (
+            "x.js:3\n  bad\n  ^\n\nTypeError: no\n    at Object.<anonymous> (/x.js:3:1)\n    at node:internal/x:2\n\nNode.js v20.1.0",
+            "TypeError: no",
+        ),
+        (
+            "Caused by: java.io.IOException: no\n\tat checked.Operator.main(Operator.java:37)\n\t... 3 more\n",
+            "Caused by: java.io.IOException: no",
+        ),
+        ("panic: no\n\ngoroutine 1 [running]:\nmain.main()\n", "panic: no"),
+        ("    at x (y.js:1)\n", "at x (y.js:1)"),
+    ],
+)
+def test_the_line_that_explains_an_end(output: str, line: str) -> None:
+    assert fatal_line(output) == line
