@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from fakekube.base.objects import Object, StoredObject
 from fakekube.powers.columns import Table, revision_value
 from fakekube.powers.exchange import Cause, Exchange
-from fakekube.store.values import Event, Record
+from fakekube.store.values import VISITED, Event, Record, untrack
 
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
@@ -166,7 +166,10 @@ class Journal:
         except IndexError:
             after = -1
         if not self.is_open:
-            self._noted.append((revision, after, cause))
+            noted = (revision, after, cause)
+            self._noted.append(noted)
+            if len(self._noted) > VISITED:
+                untrack(noted, cause)
             return
         with self._handover:
             self._new.append((bucket, event, after, cause))
@@ -201,7 +204,9 @@ class Journal:
     def _drop_objects(self, count: int) -> None:
         """Drops the objects of so many changes, the oldest first."""
         for _ in range(count):
-            self._rows.append(self._changes.popleft()._replace(event=None))
+            change = self._changes.popleft()._replace(event=None)
+            untrack(change, change.cause)
+            self._rows.append(change)
 
     # --- Opening ------------------------------------------------------------------------------------------------------
 
@@ -320,7 +325,9 @@ def _change(bucket: str, event: Event[Document], after: int, cause: Cause) -> Ch
 def _without_objects(bucket: str, event: Event[Document], after: int, cause: Cause) -> Change:
     """Returns a change without its objects, as cheaply as possible: it is called for every write."""
     type_ = _DELETED if event.record is None else _ADDED if event.previous is None else _MODIFIED
-    return Change(event.revision, bucket, event.key, type_, event.time, "", after, cause, bucket in _HEARTBEATS, None)
+    change = Change(event.revision, bucket, event.key, type_, event.time, "", after, cause, bucket in _HEARTBEATS, None)
+    untrack(change, cause)
+    return change
 
 
 #: Buckets of objects that only record the past, or show that something lives.

@@ -11,6 +11,7 @@ etcd's mvcc and the watch cache of a real API server. Theory of operation:
 * `bucket` joins these to compare-and-set writes, reads and cursors; a `Cursor` is the position of one watcher.
 * `store` is the set of buckets: snapshots, forks; a `Reflector` is a local copy of a bucket that follows its events,
   and `rebuilt` makes the contents of a bucket that was saved.
+* `values` has what the store returns; the cyclic collector does not visit what a large store holds.
 
 Invariants: a revision is given once and never again; a value is never changed; a reader sees one revision,
 whole; every event is seen by every cursor once and in order, or the cursor raises `Compacted`.

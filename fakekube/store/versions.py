@@ -7,6 +7,8 @@ the head if there is no later event. A deleted key stays in a second sorted set,
 So the cost of a page is proportional to its size; at an old revision, also to the number of keys in its range that were
 created or deleted since. Not thread-safe: `Bucket` holds the lock.
 
+What a large bucket holds is not visited by the cyclic collector (`values.untrack`).
+
 The keys of a `SortedKeys` are in chunks of bounded size, so that an insertion moves only the rest of one chunk. `_lasts` has the
 last key of each chunk: a bisection of it finds the chunk, a bisection of the chunk the position. No chunk is empty. Counts use
 the cumulative sizes of the chunks, which are computed on the first count after a change.
@@ -20,7 +22,7 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Final, Generic, TypeVar
 
-from fakekube.store.values import Event, Record
+from fakekube.store.values import VISITED, Event, Record, untrack
 
 # --- A sorted set of keys with fast writes ----------------------------------------------------------------------------
 
@@ -178,12 +180,16 @@ class Versions(Generic[V]):
             self._gone.add(key)
         else:
             self.heads[key] = record
+        undo = None
         if previous is not None:
-            self._undo.setdefault(key, []).append(event)
+            undo = self._undo.setdefault(key, [])
+            undo.append(event)
         elif record is not None:
             self._keys.add(key)
             if key in self._undo:
                 self._gone.remove(key)
+        if len(self.heads) > VISITED:
+            untrack(event, undo, record, None if record is None else record.value)
 
     def forget(self, events: Iterable[Event[V]], revision: int) -> None:
         """Drops what only reads before `revision` need; `events` are the events up to it that were not dropped before."""

@@ -60,6 +60,8 @@ class TableConvertor:
     """Whether every event of a watch has the columns, not only the first."""
     for_list: Callable[[Sequence[StoredObject]], TableConvertor] | None = None
     """Returns the convertor of a list of these objects, if the cells of one depend on the others."""
+    row_key: object = field(default_factory=object, init=False)
+    """The cache key of its rows. The collector visits no document that has them, as it would with the convertor as the key."""
 
 
 @dataclass(slots=True)
@@ -308,7 +310,7 @@ class _Ages(dict[Any, bytes]):
 
 def template_maker(convertor: TableConvertor) -> tuple[Hashable, Callable[[StoredObject], Template]]:
     """Returns the cache key of rows, and the function that makes the row of an object up to the `object` in it."""
-    return ("row", convertor), partial(_template, convertor)
+    return convertor.row_key, partial(_template, convertor)
 
 
 def _template(convertor: TableConvertor, obj: StoredObject) -> Template:
