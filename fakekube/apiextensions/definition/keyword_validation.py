@@ -17,7 +17,7 @@ from typing import Any
 from fakekube.apiextensions.definition.structural_validation import structural_problem
 from fakekube.apiextensions.definition.to_internal import internal_schema
 from fakekube.apiextensions.instances.objects import MetadataError, embedded_errors, metadata_of
-from fakekube.apiextensions.instances.pruning import prune
+from fakekube.apiextensions.instances.pruning import has_unknown_fields
 from fakekube.apiextensions.instances.validation import value_errors
 from fakekube.apiextensions.schema import META_FIELDS, has_rules, schema_type
 from fakekube.apimachinery.errors import FieldError
@@ -331,7 +331,7 @@ def default_value_errors(schema: Schema, value: Any, path: str, *, in_meta: bool
     """Validates the default of one node; `in_meta`: its metadata has already been validated."""
     if not in_meta and isinstance(value, dict | list):
         type_ = schema_type(schema)
-        if prune(type_, value, is_resource=bool(schema.get(_EMBEDDED)))[1]:
+        if has_unknown_fields(type_, value, is_resource=bool(schema.get(_EMBEDDED))):
             yield invalid(path, value, "must not have unknown fields")
         found = list(_unreadable(type_, value, path))[:1] or list(embedded_errors(type_, value, path))
         if found:

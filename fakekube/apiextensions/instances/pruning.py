@@ -42,15 +42,24 @@ def read(type_: Type, value: Object, *, known: bool) -> tuple[Object, list[str]]
 
 def prune(type_: Type, value: Any, *, is_resource: bool = True) -> tuple[Any, list[str]]:
     """Returns the value without unknown fields, and their paths: those in the metadata of embedded objects come last."""
-    pruned = _Pruned([], [])
-    return _prune(type_, value, None, pruned, is_resource=is_resource), [*sorted(pruned.fields), *sorted(pruned.metadata)]
+    fields: list[str] = []
+    metadata: list[str] = []
+    left = _prune(type_, value, None, _Pruned(fields, metadata), is_resource=is_resource)
+    return left, [*sorted(fields), *sorted(metadata)]
+
+
+def has_unknown_fields(type_: Type, value: Any, *, is_resource: bool) -> bool:
+    """Reports whether a value has fields that the schema lacks; the metadata of embedded objects is not read."""
+    pruned = _Pruned([], None)
+    _prune(type_, value, None, pruned, is_resource=is_resource)
+    return bool(pruned.fields)
 
 
 class _Pruned(NamedTuple):
-    """Paths of unknown fields: of fields that the schema lacks, and of fields in the metadata of embedded objects."""
+    """Paths of unknown fields: those that the schema lacks, and those in the metadata of embedded objects, if it is read."""
 
     fields: list[str]
-    metadata: list[str]
+    metadata: list[str] | None
 
 
 _Place = tuple[Any, str, str | int] | None
@@ -100,7 +109,8 @@ def _prune_object(type_: Type, value: Object, place: _Place, pruned: _Pruned, *,
         items = _NOTHING if type_.keywords.get("additionalProperties") is True else type_.items
         assert items is not None
         return {name: _prune(items, item, (place, _ENTRY, name), pruned) for name, item in value.items()}
-    if is_resource and place is not None:
+    metadata = None if place is None else pruned.metadata
+    if is_resource and metadata is not None:
         _check_type_meta(value, place)
     fields = type_.fields if type_.shape is _STRUCT else {}
     keeps = _keeps_all(type_)
@@ -108,7 +118,7 @@ def _prune_object(type_: Type, value: Object, place: _Place, pruned: _Pruned, *,
     for name, item in value.items():
         known = fields.get(name)
         if is_resource and name in _TYPE_META:
-            result[name] = _embedded_metadata(item, place, pruned) if place is not None and name == "metadata" else item
+            result[name] = _embedded_metadata(item, place, metadata) if metadata is not None and name == "metadata" else item
         elif known is not None:
             is_container = type(item) in CONTAINERS
             result[name] = _prune(known.type, item, (place, _FIELD, name), pruned) if is_container else item
@@ -127,13 +137,13 @@ def _check_type_meta(value: Object, place: _Place) -> None:
             raise MetadataError(f"{at}: {field.invalid(at, value[name], 'must be a string').body}")
 
 
-def _embedded_metadata(value: Any, place: _Place, pruned: _Pruned) -> Any:
-    """Returns the metadata of an embedded object. Raises MetadataError."""
+def _embedded_metadata(value: Any, place: _Place, unknown_fields: list[str]) -> Any:
+    """Returns the metadata of an embedded object, and adds its unknown fields. Raises MetadataError."""
     path = _path(place, entries="[]")
     try:
         meta, unknown = metadata_of(value)
     except MetadataError as error:
         at = f"{path}.metadata"
         raise MetadataError(f"{at}: {field.invalid(at, sorted_tree(value), str(error)).body}") from None
-    pruned.metadata.extend(text.replace('unknown field "', f"{path}.", 1).removesuffix('"') for text in unknown)
+    unknown_fields.extend(text.replace('unknown field "', f"{path}.", 1).removesuffix('"') for text in unknown)
     return sorted_tree(meta)

@@ -58,7 +58,7 @@ def value_errors(schema: Schema, value: Any, path: str = "", before: Any = NONE_
 
 
 def _errors(schema: Schema, value: Any, path: str, before: Any) -> list[FieldError]:
-    if before is not NONE_BEFORE and is_same(value, before):
+    if before is not NONE_BEFORE and is_same(value, before) and _is_correlated(schema, value):
         return []
     if value is None:  # only type and enum are validated for null
         return [*(() if schema.get("nullable") else type_errors(schema, value, path)), *_enum_errors(schema, value, path)]
@@ -75,6 +75,17 @@ def _errors(schema: Schema, value: Any, path: str, before: Any) -> list[FieldErr
     if isinstance(value, dict):
         errors += _object_errors(schema, value, path, before)
     return errors
+
+
+def _is_correlated(schema: Schema, value: Any) -> bool:
+    """Reports whether the schema has all members of a value, which without them is never unchanged (CachedDeepEqual)."""
+    if isinstance(value, dict):
+        properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
+        parts = ((properties.get(name, others), item) for name, item in value.items())
+        return all(isinstance(below, Mapping) and _is_correlated(below, item) for below, item in parts)
+    if isinstance(value, list) and schema.get("x-kubernetes-list-type") == "map":
+        return all(_is_correlated(schema.get("items") or {}, item) for item in value)
+    return True
 
 
 _COMBINING = frozenset({"anyOf", "oneOf", "allOf", "not"})
@@ -353,11 +364,14 @@ def unrecognized_formats(schema: Schema) -> list[str]:
 
 
 def _is_near_integer(value: float) -> bool:
-    """Reports whether a float is an integer, or close enough to one."""
+    """Reports whether a float is an integer, or close enough to one: since 1.37 to the nearest one, before to that below."""
     if abs(value) > _SAFE:
         return False
     if value.is_integer():
         return True
+    if from_minor(37):
+        nearest = round(value)
+        return abs(value - nearest) < _CLOSE * abs(nearest)
     below = float(int(value))
     return below > 0 and (value - below) / (value + below) < _CLOSE
 

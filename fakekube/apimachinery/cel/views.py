@@ -217,12 +217,23 @@ class ObjectView(values.Mapping):
                 if other._value.get(name, value) != value:
                     return False
                 continue
-            mine, theirs = self.find(name), other.find(name)
-            if (mine is ABSENT) != (theirs is ABSENT):
-                return False
-            if mine is not ABSENT and not equal(mine, theirs):
+            if not self._has_equal_field(name, other):
                 return False
         return True
+
+    def _has_equal_field(self, name: str, other: values.Mapping) -> bool:
+        """Reports whether a field of the schema is equal in another object.
+
+        A scalar or a list is not equal to a value that the schema does not allow. Raises EvaluationError.
+        """
+        mine = self.find(name)
+        try:
+            theirs = other.find(name)
+        except EvaluationError:
+            if mine is ABSENT or kind_of(mine) is not values.Mapping:
+                return False
+            raise
+        return mine is theirs if mine is ABSENT or theirs is ABSENT else equal(mine, theirs)
 
 
 def _object_reader(schema: Schema) -> Reader:

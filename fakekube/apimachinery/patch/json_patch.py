@@ -29,6 +29,7 @@ from fakekube.apimachinery.errors.status import bad_request, request_entity_too_
 from fakekube.apimachinery.patch import unprocessable
 from fakekube.apimachinery.patch.literals import (
     Literal,
+    as_written,
     has_ambiguous_literals,
     literal_text,
     loads_with_literals,
@@ -157,6 +158,11 @@ def apply(document: dict[str, Any], operations: Sequence[Operation], body: bytes
     except PatchRejected:
         raise unprocessable() from None
     return without_literals(result) if literal else result
+
+
+def text_of_result(document: Any, operations: Sequence[Operation], body: bytes) -> str:
+    """Encodes the patched document; the values of operations are written as in the body. Raises PatchRejected."""
+    return as_written(perform(document, _with_literal_values(operations, loads_with_literals(body))))
 
 
 def perform(document: Any, operations: Sequence[Operation]) -> Any:

@@ -21,7 +21,7 @@ from fakekube.apimachinery.schema.printing import always_printed, zero
 from fakekube.apimachinery.schema.trees import KNOWN, deep_copy, holds_any_form, in_order
 from fakekube.apimachinery.schema.walk import DecodeError, SlowPathRequired
 from fakekube.base.golang import base64
-from fakekube.base.golang.strconv import go_integer
+from fakekube.base.golang.strconv import go_integer, json_number
 
 #: The reflect.Kind of untyped values, and of the scalars of types.
 _KINDS: Final = {str: "string", bool: "bool", int: "int64", float: "float64", list: "slice", dict: "map"}
@@ -95,7 +95,7 @@ def _convert(type_: Type, value: Any, path: str, unknown: list[str]) -> Any:
         return _bytes(value)
     if shape in (Shape.STRING, Shape.BOOLEAN, Shape.INTEGER, Shape.NUMBER):
         return _scalar(type_, value)
-    return decode(type_, value)
+    return decode(type_, json_number(value) if type(value) is float else value)
 
 
 def _struct(type_: Type, value: Any, path: str, unknown: list[str]) -> dict[str, Any]:

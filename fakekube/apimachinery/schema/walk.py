@@ -140,11 +140,11 @@ class Walk:
         return unmarshal_error(what, go, f"{owner}.{path}")
 
     def literal(self, number: float) -> str:
-        """Returns the literal text of the current number in the body."""
+        """Returns the literal text of the current number in the body, or that which Go would write."""
         known = getattr(number, "literal", None)
         if known is None and type(number) is float and self._literals is not None:
             known = _value_at(self._literals(), self.stack)
-        return known if isinstance(known, str) else repr(number)
+        return known if isinstance(known, str) else repr(number).replace("e-0", "e-")
 
     def custom_unmarshal(self, read: Decoder, value: Any) -> Any:
         """Decodes a type with a custom UnmarshalJSON: without strict errors, and any error ends the decode at once."""

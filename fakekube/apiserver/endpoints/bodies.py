@@ -28,7 +28,7 @@ from fakekube.apimachinery.schema.known_specs import SPEC, copy_spec_with_defaul
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.strict import strict_decoding_error
 from fakekube.apimachinery.schema.trees import deep_copy, unchanged_parts
-from fakekube.apimachinery.schema.walk import SlowPathRequired, keep_before_null
+from fakekube.apimachinery.schema.walk import Literals, SlowPathRequired, keep_before_null
 from fakekube.apis.rest.resource import GVK
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.registry.scope import Scope
@@ -55,6 +55,8 @@ class Parsed:
     """The errors of the strict YAML parser, one line each."""
     source: bytes | None = None
     """The JSON text, if the document was JSON."""
+    literals: Literals | None = None
+    """Returns the document with numbers as their text, if there is no source (`schema_decode.decode`)."""
     cbor: bytes | None = None
     """The CBOR data, if the document was CBOR: its decoding errors have different messages."""
     has_texts: bool = False
@@ -134,8 +136,10 @@ def _decode(scope: Scope, parsed: Parsed, field_validation: str, body: bytes, li
     return obj
 
 
-def decode_patched(scope: Scope, value: Any, live: Object, *, wants_strict: bool) -> tuple[Object, list[str]]:
-    """Decodes the JSON result of a patch of the live object.
+def decode_patched(
+    scope: Scope, value: Any, live: Object, literals: Literals | None, *, wants_strict: bool
+) -> tuple[Object, list[str]]:
+    """Decodes the JSON result of a patch of the live object; `literals`: see `schema.decode.decode`.
 
     Returns the object and the strict decoding errors. Raises Problem.
     """
@@ -146,7 +150,7 @@ def decode_patched(scope: Scope, value: Any, live: Object, *, wants_strict: bool
     if isinstance(value, dict) and not _has_version(value) and not scope.resource.custom:  # it has no schema
         nothing, _ = _to_typed(_Target(types, scope.kind, default=scope.constants), scope.kind, Parsed({}))
         return nothing, [f'unknown field "{name}"' for name in sorted(value) if name not in _TYPE_META] if wants_strict else []
-    return _to_typed(_Target(types, scope.kind, wants_strict, live, scope.constants), kind, Parsed(value))
+    return _to_typed(_Target(types, scope.kind, wants_strict, live, scope.constants), kind, Parsed(value, literals=literals))
 
 
 def _has_version(value: Object) -> bool:
@@ -394,7 +398,7 @@ def _decode_by_type(type_: Type, parsed: Parsed, strict: schema_decode.Strict | 
         schema_decode.decode(type_, parsed.first or {}, None)
         keep_before_null(type_, parsed.value, parsed.first)
     value = {**parsed.value, **dict.fromkeys(known.parts, trees.KNOWN)} if known.parts else parsed.value or {}
-    literals = partial(json.literals, parsed.source) if parsed.source is not None else None
+    literals = parsed.literals if parsed.source is None else partial(json.literals, parsed.source)
     obj: Object = schema_decode.decode(type_, value, strict, literals)
     if trees.holds_raw_values(type_) and not parsed.has_texts:
         trees.keep_texts(type_, obj, parsed.source) if parsed.source is not None else trees.compact(type_, obj)

@@ -144,7 +144,9 @@ def _read_json_patch(scope: Scope, body: _Body, options: WriteOptions) -> Change
     strict = options.field_validation != "Ignore"
     value, duplicates = _parse(body, _UNDECODABLE if strict else "{}")
     operations, findings = json_patch.decode(value, strict=strict, duplicates=duplicates, members=partial(json.members, body.raw))
-    return _json_patch(scope, options, findings, lambda whole: json_patch.apply(whole, operations, body.raw))
+    text = partial(json_patch.text_of_result, operations=operations, body=body.raw)
+    edit = partial(json_patch.apply, operations=operations, body=body.raw)
+    return _json_patch(scope, options, findings, edit, text if has_ambiguous_literals(body.raw) else None)
 
 
 def _read_merge_patch(scope: Scope, body: _Body, options: WriteOptions) -> Change:
@@ -175,7 +177,7 @@ def _json_patch(
 ) -> Change:
     """Returns a patch of the object's JSON; its result is decoded like a request body.
 
-    `text`: encodes the result for error messages, where that differs from the encoding of the server.
+    `text`: encodes the result with the scalars of the patch as they are written there, if the server writes some otherwise.
     """
     strict = options.field_validation != "Ignore"
 
@@ -188,7 +190,8 @@ def _json_patch(
         present = _with_type_meta(scope, live)
         patched = edit(present)
         try:
-            obj, unknown = bodies.decode_patched(scope, patched, live, wants_strict=strict)
+            literals = partial(_literals_of_result, text, present) if text is not None else None
+            obj, unknown = bodies.decode_patched(scope, patched, live, literals, wants_strict=strict)
             bodies.report_strict_errors(scope, [*findings, *unknown], options.field_validation)
         except bodies.Problem as problem:
             raise refusal(present, patched, problem.message) from None
@@ -199,6 +202,11 @@ def _json_patch(
             raise refusal(present, edit(present), error.problem) from None
 
     return change
+
+
+def _literals_of_result(text: Callable[[Object], str], present: Object) -> Any:
+    """Returns the patched object with the numbers as they are written in the patch (see `schema.decode.decode`)."""
+    return json.literals(text(present).encode("utf-8", "surrogatepass"))
 
 
 def _read_strategic(scope: Scope, body: _Body, options: WriteOptions) -> Change:
@@ -228,8 +236,8 @@ def _read_strategic(scope: Scope, body: _Body, options: WriteOptions) -> Change:
 
 # --- Apply ------------------------------------------------------------------------------------------------------------
 
-#: Matches numbers, in any base, that may not fit into an int64.
-_LARGE_NUMBER = re.compile(rb"[0-9A-Fa-f_]{16}").search
+#: Matches numbers, in any base or with an exponent, that may not fit into an int64.
+_LARGE_NUMBER = re.compile(rb"[0-9A-Fa-f_]{16}|[eE]\+?[0-9]{2}").search
 
 
 def _read_apply_yaml(scope: Scope, body: _Body, options: WriteOptions) -> Change:

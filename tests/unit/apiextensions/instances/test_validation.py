@@ -68,8 +68,9 @@ def test_very_many_errors_take_a_time_in_proportion() -> None:
     assert len(value_errors({"type": "array", "items": STRING}, wrong, "l")) == len(wrong)
 
 
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(0, 9), st.sampled_from(["", "abc"]))
 VALUES = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(0, 9), st.sampled_from(["", "abc"])),
+    SCALARS,
     lambda values: st.one_of(st.lists(values, max_size=3), st.dictionaries(st.sampled_from("ab"), values, max_size=2)),
     max_leaves=8,
 )
@@ -80,9 +81,19 @@ SCHEMA = {
 }
 
 
-@given(VALUES)
+#: Values of which the schema has all members.
+KNOWN = st.dictionaries(st.sampled_from("ab"), st.one_of(SCALARS, st.lists(SCALARS, max_size=3)), max_size=2)
+
+
+@given(KNOWN)
 def test_unchanged_values_have_no_errors(value: Any) -> None:
     assert value_errors(SCHEMA, value, "", value) == []
+
+
+@given(KNOWN)
+def test_values_with_members_that_the_schema_lacks_are_never_unchanged(value: Any) -> None:
+    value |= {"c": 1}
+    assert value_errors(SCHEMA, value, "", value) == value_errors({**SCHEMA, "properties": {}}, value)
 
 
 @given(VALUES, VALUES)
