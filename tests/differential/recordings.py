@@ -218,11 +218,9 @@ def _of_values() -> Iterator[Recording]:
     yield Recording("v1.37/rules/values", "rules_values", version="1.37")
     yield Recording("rules/schemas", "rules_schemas")
     yield Recording("v1.37/rules/schemas", "rules_schemas", version="1.37")
-    gates = {
-        "MatchLabelKeysInPodTopologySpreadSelectorMerge": False,
-        "StatefulSetRecreateStrategy": True,
-        "StrictIPCIDRValidation": False,
-    }
+    on = ("CSIVolumeHealth", "InPlacePodVerticalScalingSchedulerPreemption", "StatefulSetRecreateStrategy")
+    off = ("MatchLabelKeysInPodTopologySpreadSelectorMerge", "StrictIPCIDRValidation")
+    gates = {**dict.fromkeys(on, True), **dict.fromkeys(off, False)}
     yield Recording("v1.37/rules/values-gates", "rules_values", version="1.37", flags=_gate_flag(gates), feature_gates=gates)
 
 

@@ -18,11 +18,11 @@ from typing import Any, Final
 
 from fakekube.apimachinery import data
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import FieldErrorType, duplicate, forbidden, internal, invalid, required
+from fakekube.apimachinery.errors.field import FieldErrorType, duplicate, forbidden, internal, invalid, required, too_many
 from fakekube.apis.rest.cluster_access import ClusterAccess
 from fakekube.apis.rest.strategy import RevalidatingStrategy, StatusStrategy, WriteContext, restore
 from fakekube.apis.validation import ip, names
-from fakekube.apis.validation.checks import label_name, positive
+from fakekube.apis.validation.checks import label_name, positive, repeated_indices
 from fakekube.apis.validation.objectmeta import read_avoid_pods, read_taints
 from fakekube.apis.validation.resource_lists import quantity_value
 from fakekube.apis.validation.rules import NEVER, by_minor, changes, fixed_once_set, kept_once_set
@@ -39,6 +39,8 @@ ANNOTATIONS = "metadata.annotations"
 #: What the Node authorizer and NodeRestriction say to a node that asks for the object of another one.
 LEASE_OF_OTHER_NODE = "can only access node lease with the same name as the requesting node"
 CSI_NODE_OF_OTHER_NODE = "can only access CSINode with the same name as the requesting node"
+
+_MAXIMUM_OF_PREEMPTION: Final = 20
 
 _is_feature = re.compile("[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*").fullmatch
 _FEATURE_TEXT = (
@@ -78,7 +80,8 @@ class NodeStrategy(RevalidatingStrategy):
         if swap is not None:
             errors += positive(swap, "metadata.nodeSwapStatus.capacity")
         errors += _validate_features(status.get("declaredFeatures") or ())
-        return errors + _validate_pod_cidrs(spec.get("podCIDRs") or [])
+        errors += _validate_pod_cidrs(spec.get("podCIDRs") or [])
+        return errors + _validate_preemption_policy(spec.get("podPreemptionPolicy") or {}, {})
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         return _validate_node_change(obj, old)
@@ -124,7 +127,18 @@ def _validate_node_change(obj: Object, old: Object) -> list[FieldError]:
     errors += _validate_taints(spec.get("taints") or (), "metadata.taints")
     if spec.get("externalID", "") != old_spec.get("externalID", ""):
         errors.append(forbidden("spec.externalID", "may not be updated"))
-    return errors
+    return errors + _validate_preemption_policy(spec.get("podPreemptionPolicy") or {}, old_spec.get("podPreemptionPolicy") or {})
+
+
+def _validate_preemption_policy(policy: Object, old: Object) -> list[FieldError]:
+    """Validates the policy of preemption by resizes, unless it is unchanged (Validate_NodePodPreemptionPolicy)."""
+    keys, path = policy.get("disableResizePreemption") or [], "spec.podPreemptionPolicy.disableResizePreemption"
+    if policy == old:
+        return []
+    if len(keys) > _MAXIMUM_OF_PREEMPTION:
+        return [too_many(path, len(keys), _MAXIMUM_OF_PREEMPTION)]
+    errors = [error for index, name in enumerate(keys) for error in label_name(name, f"{path}[{index}]")]
+    return errors + [duplicate(f"{path}[{index}]", keys[index]) for index in repeated_indices(keys)]
 
 
 def _validate_pod_cidrs_update(new: list[str], old: list[str]) -> list[FieldError]:

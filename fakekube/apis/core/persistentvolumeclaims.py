@@ -15,6 +15,7 @@ from typing import Any
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import ADDRESS, Printed, forbidden, invalid, not_supported, required
+from fakekube.apis.core.volume_health import validate_health_of_claim
 from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import immutable_annotation, immutable_field, invalid_each, one_of
@@ -347,7 +348,7 @@ def _validate_status(obj: Object, old: Object) -> list[FieldError]:
     for name, amount in (status.get("allocatedResources") or {}).items():
         wrong = _validate_resource_key(name, path) or validate_basic_resource(amount, f"{path}[{name}]")
         errors += wrong or quantity_value("storage", amount, f"{path}[{name}]")
-    return errors
+    return errors + validate_health_of_claim(status, old.get("status") or {})
 
 
 def _validate_resource_key(name: str, path: str) -> list[FieldError]:

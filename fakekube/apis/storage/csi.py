@@ -15,10 +15,10 @@ from fakekube.apimachinery.errors.field import duplicate, forbidden, immutable, 
 from fakekube.apis.core.nodes import node_label_selector_warnings
 from fakekube.apis.core.persistentvolumes import validate_volume_spec
 from fakekube.apis.core.pods.volumes import validate_csi_driver_name
+from fakekube.apis.core.volume_health import REASON
 from fakekube.apis.rest.strategy import RevalidatingStrategy, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import (
-    condition_reason,
     immutable_field,
     invalid_each,
     label_name,
@@ -34,7 +34,6 @@ from fakekube.apis.validation.rules import (
     by_minor,
     each,
     fits,
-    form,
     from_minor,
     holds_declared_rules,
     needed,
@@ -167,7 +166,7 @@ _STORAGE_HEALTH_CONDITION = rules(
     "StorageHealthCondition",
     "validateStorageHealthCondition",
     Rule("status", value_of("StorageDegraded", "StorageUnreachable")),
-    Rule("reason", then(needed(), form(condition_reason, "reason of a condition"))),
+    Rule("reason", then(needed(), REASON)),
     Rule("reason", fits(256)),
     Rule("message", fits(1024)),
     Rule("accessMode", optional(value_of("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"))),

@@ -181,3 +181,33 @@ def patches_of_odd_texts(c: Client) -> None:
     c.post(maps(c), {"metadata": {"name": "m"}, "data": {"a": ODD}})
     for operation in ({"op": "test", "path": "/data/a", "value": ODD}, {"op": "test", "path": "/data/a", "value": "x"}, {"op": "copy", "from": "/data/a", "path": "/data/b"}, {"op": "move", "from": f"/data/{ODD}", "path": "/data/b"}):
         c.patch(f"{maps(c)}/m", [operation], JSON_PATCH, DRY)
+
+
+@scenario
+def health_of_volumes(c: Client) -> None:
+    """The health of volumes is dropped, or validated if its gate is on."""
+    claims, pods = namespaced(c, "v1", "persistentvolumeclaims"), namespaced(c, "v1", "pods")
+    c.post(claims, {"metadata": {"name": "a"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}})
+    c.post(pods, pod("a", volumes=[{"name": "v", "emptyDir": {}}]))
+    good = {"status": "Degraded", "reason": "r"}
+    lists: tuple[Any, ...] = (
+        [{"status": "x", "reason": "r"}], [{"status": "Degraded"}], [{}], [good, good], [good, {**good, "reason": "s"}], [{**good, "message": "m" * 1025, "reason": "r" * 257}],
+        [{**good, "reason": str(number)} for number in range(17)], [good], [{**good, "message": "m"}, {**good, "message": "n"}],
+    )
+    for conditions in lists:
+        c.patch(f"{claims}/a/status", {"status": {"healthStatus": {"healthConditions": conditions}}}, MERGE, DRY)
+        c.patch(f"{pods}/a/status", {"status": {"volumeHealth": [{"name": "v", "healthConditions": conditions}]}}, MERGE, DRY)
+    for items in ([{}], [{"name": "v"}, {"name": "v"}], [{"name": "absent"}]):
+        c.patch(f"{pods}/a/status", {"status": {"volumeHealth": items}}, MERGE, DRY)
+
+
+@scenario
+def policies_of_preemption_by_resizes(c: Client) -> None:
+    """The policy of a node is dropped, or validated if its gate is on."""
+    name = c.name("n")
+    c.post("/api/v1/nodes", {"metadata": {"name": name}})
+    for keys in (["a..b", "x", "\t"], ["a"], [], ["example.com/a", "example.com/a"], ["x" * 70], [str(number) for number in range(21)]):
+        spec = {"podPreemptionPolicy": {"disableResizePreemption": keys}}
+        c.post("/api/v1/nodes", {"metadata": {"name": c.name("other")}, "spec": spec}, DRY)
+        c.patch(f"/api/v1/nodes/{name}", {"spec": spec}, MERGE, DRY)
+    c.delete(f"/api/v1/nodes/{name}")

@@ -25,6 +25,7 @@ from fakekube.apimachinery.errors.field import (
 )
 from fakekube.apis.core.pods.security_context import NOT_FOR_WINDOWS
 from fakekube.apis.core.pods.visitor import CONTAINER_STATUSES
+from fakekube.apis.core.volume_health import validate_health_of_pod
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation.checks import (
     NOT_A_CLAIM,
@@ -75,6 +76,7 @@ def validate_status_update(new: dict[str, Any], old: dict[str, Any]) -> list[Fie
     errors += _validate_node_allocatable_claims(status, spec)
     errors += _validate_addresses(status, before, "podIPs", "PodIP")
     errors += _validate_host_addresses(status, before)
+    errors += validate_health_of_pod(status, before, spec.get("volumes") or ())
     return errors + _validate_containers(status, spec)
 
 
