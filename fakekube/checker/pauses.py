@@ -13,7 +13,7 @@ from fakekube.checker.trace import LEASES, Call, Stream, excerpt, is_failure
 from fakekube.checker.verdict import Symptom, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from fakekube.checker.trial import Trial
 
@@ -169,11 +169,26 @@ def judge_write_backoff(trial: Trial, *, denials: bool = False) -> Verdict | Non
         denials: a write that admission denies (403, 422) counts as refused, too.
     """
     codes = _REFUSALS | _DENIALS if denials else _REFUSALS
-    refused: dict[tuple[str, str, str], list[Call]] = {}
-    for call in trial.trace.since(trial.provoked_at):
-        if call.is_write and call.collection != LEASES and (call.dropped or (call.status or 0) in codes):
-            refused.setdefault((call.verb, call.path, call.name), []).append(call)
-    for (verb, path, _), calls in refused.items():
+    failed = [call for call in trial.trace.since(trial.provoked_at) if call.dropped or (call.status or 0) in codes]
+    found = _judge_repeated(trial, failed, lambda call: (call.verb, call.path, call.name))
+    return found or judge_growth(trial.trace.refused_writes(trial.provoked_at))
+
+
+def judge_repeated_conflicts(trial: Trial) -> Verdict | None:
+    """Judges as `judge_write_backoff` whether the client repeats a write unchanged that conflicts, such as a create of what is
+    there."""
+    failed = [call for call in trial.trace.since() if call.status == 409]
+    return _judge_repeated(trial, failed, lambda call: (call.verb, call.path, call.exchange.raw_body))
+
+
+def _judge_repeated(trial: Trial, failed: Iterable[Call], write_of: Callable[[Call], object]) -> Verdict | None:
+    """Judges the pauses between calls that are the same write, among calls that have failed."""
+    refused: dict[object, list[Call]] = {}
+    for call in failed:
+        if call.is_write and call.collection != LEASES:
+            refused.setdefault(write_of(call), []).append(call)
+    for calls in refused.values():
+        verb, path = calls[0].verb, calls[0].path
         starts = _starts_of_attempts([call.at for call in calls])
         length = calls[-1].at - calls[0].at
         if length < _LEAST_SECONDS or len(starts) < 2 * _LEAST_ATTEMPTS:
@@ -191,7 +206,7 @@ def judge_write_backoff(trial: Trial, *, denials: bool = False) -> Verdict | Non
             return Verdict.failure(
                 f"{how}: {shown}", *trial.excerpt(calls), symptom=Symptom.NO_PAUSE, likeness=f"{verb} {path.rpartition('/')[0]}"
             )
-    return judge_growth(trial.trace.refused_writes(trial.provoked_at))
+    return None
 
 
 def _starts_of_attempts(times: Sequence[float]) -> list[float]:

@@ -99,8 +99,8 @@ class Copy:
     deleted: bool = False
     judged: bool = True
     """Whether the client must react to this copy."""
-    altered: bool = False
-    """Whether it contains something else than the sample."""
+    altered: int = 0
+    """How many times its objects were changed, so that they contain something else than the sample."""
 
     def owns(self, resource: str, namespace: str, name: str) -> bool:
         """Reports whether an object is one of the copy's own objects."""

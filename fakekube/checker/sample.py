@@ -10,7 +10,6 @@ Invariant: a copy differs from the sample only in names and in fields that the s
 
 from __future__ import annotations
 
-import base64
 import copy
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from fakekube.cluster_options import Source
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from fakekube.base.objects import Object
     from fakekube.checker.trace import Call
@@ -38,9 +37,6 @@ _LETTERS = "bcdfghjkmnpqrstvwxz2456789"
 
 _LONGEST_NAME = 63
 
-#: How many changes of an object are tried until the API accepts one.
-_MOST_CHANGES = 12
-
 
 def new_token(dice: random.Random) -> str:
     """Returns a random suffix for the names of a copy."""
@@ -55,46 +51,6 @@ def new_early_token(dice: random.Random) -> str:
 def new_late_token(dice: random.Random) -> str:
     """Returns a random suffix that comes after nearly all others in the order of a list."""
     return "zz" + new_token(dice)[2:]
-
-
-def changes_of_texts(obj: Object, ending: str) -> list[Object]:
-    """Returns some merge patches; each appends an ending to one string in the data, the spec or the annotations of an object, and
-    replaces the data of Secrets.
-
-    The first annotation comes second: a client may react to nothing else in an object with a large spec.
-    """
-    if obj.get("kind") == "Secret":
-        other = base64.b64encode(ending.encode()).decode()
-        found: list[Object] = [{"data": {key: other}} for key in obj.get("data") or ()]
-        found += [{"stringData": change} for change in _changes(obj.get("stringData"), ending)]
-    else:
-        found = [{part: change} for part in ("data", "spec") for change in _changes(obj.get(part), ending)]
-    annotations = (obj.get("metadata") or {}).get("annotations")
-    noted: list[Object] = [{"metadata": {"annotations": change}} for change in _changes(annotations, ending)]
-    return [*found[:1], *noted[:1], *found[1:], *noted[1:]][:_MOST_CHANGES]
-
-
-def _changes(value: Any, ending: str) -> Iterator[Any]:
-    """Yields the merge patches that each change one string in a value."""
-    if isinstance(value, str):
-        yield f"{value}-{ending}"
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            yield from ({key: change} for change in _changes(inner, ending))
-    elif isinstance(value, list):  # a merge patch replaces a list as a whole
-        yield from _alter_each(value, ending)
-
-
-def _alter_each(value: Any, ending: str) -> Iterator[Any]:
-    """Yields copies of a value, each with one changed string."""
-    if isinstance(value, str):
-        yield f"{value}-{ending}"
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            yield from ({**value, key: other} for other in _alter_each(inner, ending))
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            yield from ([*value[:number], other, *value[number + 1 :]] for other in _alter_each(inner, ending))
 
 
 @dataclass(slots=True, frozen=True)

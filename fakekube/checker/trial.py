@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from fakekube.checker.alterations import changes_of_all
 from fakekube.checker.client_run import ClientRun, Decided, HotLoop
 from fakekube.checker.reaction import Copy, Effect, Reaction, children_of, has_delivered, written_fields
-from fakekube.checker.sample import changes_of_texts, new_token
+from fakekube.checker.sample import new_token
 from fakekube.checker.trace import CLOSED, Call, Stream, StreamKey, excerpt, lines_of
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.controllers.client import ApiError, UnknownResource
@@ -281,7 +282,7 @@ class Trial(ClientRun):
                 raise NotExercised(f"the copy of the sample cannot be created: {error}") from None
             made.append({"apiVersion": obj["apiVersion"], "kind": obj["kind"], **created})
             resources.append(self.resource_of(obj))
-        copy = Copy(token, made, resources, mark, self.now, altered=change is not None)
+        copy = Copy(token, made, resources, mark, self.now, altered=int(change is not None))
         self.copies.append(copy)
         return copy
 
@@ -293,28 +294,25 @@ class Trial(ClientRun):
             raise NotExercised(str(error)) from None
 
     def alter(self, copy: Copy, first: int = 0, ending: str = "") -> int | None:
-        """Changes a string in the data, the spec or the annotations of an object of a copy.
+        """Changes a text or a number in the data, the spec or the annotations of an object of a copy.
 
         Args:
             copy: the copy.
             first: the number of the first change to try.
-            ending: what is appended to the string; by default a new token.
+            ending: what is appended to a text; by default a new token.
 
         Returns:
             the number of the change that the API accepts; None if it accepts none.
         """
         ending = ending or new_token(self.random)
-        changes = [
-            (resource, obj["metadata"], change)
-            for resource, obj in zip(copy.resources, copy.objects, strict=True)
-            for change in changes_of_texts(obj, ending)
-        ]
-        for number, (resource, metadata, change) in enumerate(changes[first:], first):
+        changes = changes_of_all(copy.objects, ending, copy.altered + 1)
+        for number, (index, change) in enumerate(changes[first:], first):
+            metadata = copy.objects[index]["metadata"]
             try:
-                self.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
+                self.cluster.patch(copy.resources[index], metadata["name"], change, namespace=metadata.get("namespace"))
             except ApiError:
                 continue
-            copy.altered = True
+            copy.altered += 1
             return number
         return None
 

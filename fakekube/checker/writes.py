@@ -160,6 +160,14 @@ def is_finalized(baseline: Baseline, copy: Copy, resource: str, obj: Mapping[str
     return _has_effect(baseline, copy, resource, obj, is_finalizer)
 
 
+def writes_field(baseline: Baseline, resource: str, path: Sequence[str]) -> bool:
+    """Reports whether the baseline run shows that the client writes a field of objects of a resource of the sample."""
+    return any(
+        effect.kind is EffectKind.FIELD and effect.resource == resource and effect.detail == tuple(path)
+        for effect in baseline.reaction.effects
+    )
+
+
 def is_finalizer(effect: Effect) -> bool:
     """Reports whether an effect is a finalizer that the client adds."""
     return effect.detail[:2] == ("metadata", "finalizers")

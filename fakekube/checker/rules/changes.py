@@ -12,13 +12,13 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
+from fakekube.checker.alterations import changes_of_all
 from fakekube.checker.provocations import Budget
 from fakekube.checker.reaction import children_of, leaves_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.apply import AppliedByOthers, applied_resources
 from fakekube.checker.rules.sieve import MissedChange
 from fakekube.checker.rules.watch_events import MoreDigits
-from fakekube.checker.sample import changes_of_texts
 from fakekube.checker.trace import mentions
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_quiet
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from fakekube.base.objects import Object
     from fakekube.checker.reaction import Copy
+    from fakekube.checker.trace import Call
     from fakekube.checker.trial import Baseline, Trial
     from fakekube.powers.exchange import Exchange
 
@@ -59,6 +60,8 @@ class ChangedMeanwhile(MissedChange):
     """What has not followed the last change; "" if all has."""
     late: str = ""
     """What has followed it late; "" if nothing has."""
+    overtaken: Exchange | None = None
+    """A write that was under way while the client sent the same kind of write of the same object with a newer text."""
     usual: float = 0.0
     """The seconds after a calm change until the client has copied the text."""
 
@@ -104,12 +107,15 @@ class ChangedMeanwhile(MissedChange):
             kind = (exchange.verb, exchange.resource, exchange.subresource)
             if not mentions(exchange, subject.token) or not budget.take(kind):
                 return
-            mark = trial.trace.mark()
+            mark, before = trial.trace.mark(), self.ending
             with suppress(NotExercised):
                 self._alter(trial, subject)
+            after = self.ending  # another kind of write may change the object once more
             end = time.monotonic() + self.UNDER_WAY
             while time.monotonic() < end and not _has_written(trial, subject, mark):
                 time.sleep(_LOOK)
+            if mentions(exchange, before) and any(_replaces(call, exchange, after) for call in trial.trace.since(mark)):
+                self.overtaken = self.overtaken or exchange
 
         with ExitStack() as held:
             for verb, resource in sorted({*refusable_writes(trial.baseline), *self.writes_after_change}):
@@ -146,6 +152,13 @@ class ChangedMeanwhile(MissedChange):
         return Verdict.success()
 
     def judge(self, trial: Trial) -> Verdict:
+        late = self.overtaken
+        if late is not None and late.status is not None and late.status < 400:  # not one that its resourceVersion protects
+            return Verdict.failure(
+                f"{late.verb} {late.path} was sent with the text of the last change while one with the text before was under "
+                "way, and this one came last: two workers handle one object at once",
+                *trial.excerpt(),
+            )
         found = self.stale or self.late
         if found and not (trial.ended or trial.loop):
             return Verdict.failure(found, *trial.excerpt(), by_time=True, by_chance=bool(self.late))
@@ -191,7 +204,7 @@ class AppliedAfterChange(MissedChange):
 
     def _make_changed(self, trial: Trial) -> Copy:
         """Creates a copy that has the change from the beginning, and waits for the reaction."""
-        changed = iter(_with_change(trial.sample.copies("check"), self.change, self.ending))
+        changed = iter(_with_change(trial.sample.copies("check"), self.change, self.ending, trial.copies[0].altered))
 
         def take(obj: Object) -> None:
             parts = next(changed)
@@ -219,18 +232,20 @@ def _has_written(trial: Trial, copy: Copy, mark: int) -> bool:
     return any(call.is_write and call.succeeded and call.mentions(copy.token) for call in trial.trace.since(mark))
 
 
+def _replaces(call: Call, exchange: Exchange, text: str) -> bool:
+    """Reports whether a request is the same kind of write of the same object as one that is under way, with another text."""
+    same = (call.verb, call.path) == (exchange.verb, exchange.path)
+    return same and call.number != exchange.number and call.succeeded and call.mentions(text)
+
+
 #: The interval between two looks at the trace, in seconds.
 _LOOK = 0.03
 
 
-def _with_change(objects: list[Object], number: int, ending: str) -> list[Object]:
-    """Returns objects of which one has a change of `Trial.alter`, told by its number."""
-    for index, obj in enumerate(objects):
-        changes = changes_of_texts(obj, ending)
-        if number < len(changes):
-            return [*objects[:index], apply_merge_patch(obj, changes[number]), *objects[index + 1 :]]
-        number -= len(changes)
-    return objects
+def _with_change(objects: list[Object], number: int, ending: str, times: int) -> list[Object]:
+    """Returns objects of which one has a change of `Trial.alter`, told by its number, its ending and how often it was made."""
+    index, change = changes_of_all(objects, ending, times)[number]
+    return [*objects[:index], apply_merge_patch(objects[index], change), *objects[index + 1 :]]
 
 
 def _shapes(trial: Trial, copy: Copy, resource: str) -> set[tuple[str, ...]]:

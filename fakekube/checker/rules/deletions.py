@@ -46,6 +46,10 @@ class MissedDeletions(Rule):
         lost = self.lost = trial.copies[0]
         self.mark = trial.trace.mark()
         self.miss(trial, lost)
+        self.await_reaction(trial)
+
+    def await_reaction(self, trial: Trial) -> None:
+        """Waits for the reaction to the deletion."""
         trial.await_until(lambda: not self._missing(trial), trial.reaction_timeout)
 
     def miss(self, trial: Trial, lost: Copy) -> None:

@@ -1,4 +1,4 @@
-"""A rule about what must not depend on the history of an object: a changed object, and one that has had the same content from the
+"""Rules about what must not depend on the history of an object: a changed object, and one that has had the same content from the
 beginning, have the same effects (S3).
 
 Invariant: only values are judged that two fresh objects have in common, and only if they differ from those of an object that was
@@ -10,19 +10,25 @@ from __future__ import annotations
 import base64
 import binascii
 import copy as copies
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+import re
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
-from fakekube.checker.reaction import SYSTEM_FIELDS, children_of, is_time, leaves_of
+from fakekube.checker.alterations import to_base64
+from fakekube.checker.client_run import ClientEnded, HotLoop
+from fakekube.checker.contents import ADDED, AMOUNTS, SWITCHES, TEXTS, OtherContents, collection_of
+from fakekube.checker.reaction import SYSTEM_FIELDS, children_of, is_time, leaves_of, value_at
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.sieve import MissedChildDeletion, lease_seconds
-from fakekube.checker.sample import changes_of_texts, new_token
+from fakekube.checker.trace import mentions
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_quiet
-from fakekube.checker.writes import own_objects, require_writes
+from fakekube.checker.writes import own_object, own_objects, refusable_writes, require_writes, writes_field
 from fakekube.controllers.client import ApiError
-from fakekube.controllers.client.client import collection_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,53 +36,66 @@ if TYPE_CHECKING:
     from fakekube.base.objects import Object
     from fakekube.checker.reaction import Copy
     from fakekube.checker.trial import Baseline, Trial
+    from fakekube.powers.exchange import Exchange
 
 _Path = tuple[str | int, ...]
 _Place = tuple[str, str]
 """The resource of an object, and its name with {} in place of the copy's token; "*" for a child with a generated name."""
 _State = dict[_Place, dict[_Path, Any]]
 
-#: An annotation and a label that the sample does not have.
-_ADDED = "check.fakekube.dev/added"
 #: Metadata that differs between equal objects, or does not follow from the object of another one.
 _OWN_METADATA = frozenset({"uid", "creationTimestamp", "selfLink", "name", "generateName", "ownerReferences", "finalizers"})
 #: In place of a value that is not there.
 _NOTHING = object()
+#: Resources whose objects many clients keep when less is wanted, because they hold data.
+_KEPT_ON_PURPOSE = frozenset({"persistentvolumeclaims"})
 
 
 class KeptInStep(Rule):
-    """All texts, labels and annotations of a copy are changed: its effects are then those of a copy that had them at once."""
+    """All texts, numbers, labels and annotations of a copy are changed: its effects are then those of a copy that had them at
+    once."""
 
     id = "S3"
     name = "in-step"
     fast = True
-    provocation = "all texts, labels and annotations of an object are changed after the client has handled it"
+    provocation = "all texts, numbers, labels and annotations of an object are changed after the client has handled it"
     obligation = MissedChildDeletion.obligation
     advice = "compute all that is wanted from the present object each time, and write what differs: not only what changes most"
     source = "API conventions, level-based behavior; Sieve (sieve-project/sieve): unobserved state"
     watches = True
     expected_seconds = 12.0
 
+    #: The kinds of values that are changed. They are left out, the last one first, while the client does not react to an object
+    #: that has them from the beginning.
+    KINDS: ClassVar[Sequence[str]] = (TEXTS, AMOUNTS)
+
     def __init__(self) -> None:
-        self.stale: tuple[_Place, _Path, bool] | None = None
-        """What has not followed the change, and whether something else in the same object has."""
+        self.stale: _Stale | None = None
         self.followed = False
         self.only_at_start: _Place | None = None
         """An object that has followed the change when the client was started again, and not before."""
+        self.behind = ""
+        """A status that says another generation than that of its object; "" if there is none."""
         self.changed: Copy | None = None
 
     def require(self, baseline: Baseline) -> None:
         require_writes(baseline)
 
     def provoke(self, trial: Trial) -> None:
+        self.change(trial)
+
+    def change(self, trial: Trial) -> tuple[OtherContents, Sequence[Copy]]:
+        """Changes a copy, and looks at what has followed. Returns the changes, and two copies that had them from the beginning.
+
+        Raises NotExercised.
+        """
         unchanged = trial.copies[0]
-        changes = _Changes(trial)
+        changes = OtherContents(trial, self.KINDS)
         fresh = self._make_two(trial, changes)
-        if not fresh:  # it may refuse what the texts are now
-            changes.keep_metadata_only()
+        while not fresh:
+            if not changes.leave_out():
+                raise NotExercised("the client does not react to copies with other texts as to the sample")
             fresh = self._make_two(trial, changes)
-        if not fresh:
-            raise NotExercised("the client does not react to copies with other texts as to the sample")
         changed = self.changed = trial.stimulate()
         trial.await_reaction(changed)
         await_quiet(trial, changed.mark, [changed.token])
@@ -88,12 +107,16 @@ class KeptInStep(Rule):
         def compare() -> _Compared:
             return _Compared(trial, unchanged, fresh, changed)
 
-        trial.await_until(lambda: self._is_in_step(trial, compare()), trial.reaction_timeout)
+        def find_behind() -> str:
+            return "" if any(_find_other_generation(trial, one) for one in fresh) else _find_other_generation(trial, changed)
+
+        trial.await_until(lambda: self._is_in_step(trial, compare()) and not find_behind(), trial.reaction_timeout)
         compared = compare()
-        self.followed = bool(compared.find_followers())
+        self.followed, self.behind = bool(compared.find_followers()), find_behind()
         self.stale = self._find_stale(trial, compared)
         if not self.followed and compared.stale() and trial.session.starter.restartable:
             self.only_at_start = self._find_follower_at_start(trial, compare)
+        return changes, fresh
 
     @classmethod
     def _is_in_step(cls, trial: Trial, compared: _Compared) -> bool:
@@ -108,140 +131,227 @@ class KeptInStep(Rule):
         trial.await_until(lambda: bool(compare().find_followers()), trial.reaction_timeout)
         return min(compare().find_followers(), default=None)
 
-    def _make_two(self, trial: Trial, changes: _Changes) -> Sequence[Copy]:
+    def _make_two(self, trial: Trial, changes: OtherContents) -> Sequence[Copy]:
         """Makes two copies that have the changes from the beginning, and returns them.
 
-        Returns none, and they are not judged, if the client does not react to them as to the sample.
+        Returns none, and they are not judged, if the client does not react to them as to the sample. Raises NotExercised if it
+        ends or loops: the API accepts values that mean nothing to a client.
         """
-        fresh = [self._make_fresh(trial, changes) for _ in range(2)]
-        if not any(trial.missing_of(one) for one in fresh):
-            return fresh
-        for one in fresh:
-            one.judged = False
-        return ()
+        fresh: list[Copy] = []
+        for _ in range(2):
+            try:
+                fresh.append(self._make_fresh(trial, changes))
+            except (ClientEnded, HotLoop):
+                raise NotExercised("the client ends or loops when a copy has other values") from None
+            if trial.missing_of(fresh[-1]):
+                for one in fresh:
+                    one.judged = False
+                return ()
+        return fresh
 
     @staticmethod
-    def _make_fresh(trial: Trial, changes: _Changes) -> Copy:
+    def _make_fresh(trial: Trial, changes: OtherContents) -> Copy:
         """Makes a copy that has the changes from the beginning, and waits for the reaction."""
         made = iter(changes.all())
 
         def take(obj: Object) -> None:
-            for change in next(made):
-                changed = apply_merge_patch(obj, change)
-                obj.clear()
-                obj.update(changed)
+            changed = apply_merge_patch(obj, next(made))
+            obj.clear()
+            obj.update(changed)
 
         fresh = trial.stimulate(take)
-        trial.await_reaction(fresh)
+        trial.await_reaction(fresh, trial.baseline.seconds_to_react(_REACTS_WITHIN * trial.session.slowness()))
         await_quiet(trial, fresh.mark, [fresh.token])
         return fresh
 
     @staticmethod
-    def _find_stale(trial: Trial, compared: _Compared) -> tuple[_Place, _Path, bool] | None:
+    def _find_stale(trial: Trial, compared: _Compared) -> _Stale | None:
         """Returns what has not followed, first what is in an object of which something else has; None if nothing follows."""
         followed = compared.find_followers()
         if not followed:
             return None
         found = sorted(compared.stale(), key=lambda one: (one[0] not in followed, str(one)))
-        return next(((place, path, place in followed) for place, path in found if compared.can_change(trial, place, path)), None)
+        return next(
+            (
+                _Stale(place, path, together=place in followed or not path)
+                for place, path in found
+                if compared.can_change(trial, place, path)
+            ),
+            None,
+        )
 
     def judge_trace(self, trial: Trial) -> Verdict:
+        name = self.changed.names()[0] if self.changed is not None else ""
         if self.only_at_start is not None:
-            assert self.changed is not None
             resource, _ = self.only_at_start
-            text = f"{resource} for {self.changed.names()[0]} follows a change only when the client is started again"
+            text = f"{resource} for {name} follows a change only when the client is started again"
             return Verdict.failure(text, *trial.excerpt(), by_time=True)
+        if self.behind:
+            return Verdict.failure(self.behind, *trial.excerpt(), by_time=True)
         if self.stale is None:
             if not self.followed:
-                return Verdict.not_exercised("nothing that the client writes follows the texts of the object")
+                return Verdict.not_exercised("nothing that the client writes follows the content of the object")
             return Verdict.success()
-        assert self.changed is not None
-        (resource, _), path, together = self.stale
-        shown = ".".join(map(str, path))
-        text = (
-            f"{shown} of {resource} for {self.changed.names()[0]} is still that of before its change; for an object that had the "
-            "same content from the beginning it is another one"
+        verdict = Verdict.failure(self.stale.describe(name), *trial.excerpt(), by_time=True)
+        return verdict if self.stale.together else verdict.as_warning()
+
+
+#: In so many seconds most clients react to a copy with other values, if they react to it at all.
+_REACTS_WITHIN = 8.0
+
+
+@dataclass(slots=True, frozen=True)
+class _Stale:
+    """A value that has not followed a change of the object that it follows from; with an empty path an object that is missing."""
+
+    place: _Place
+    path: _Path
+    together: bool
+    """Whether something else in the same object has followed, or the object is missing."""
+
+    def describe(self, name: str) -> str:
+        if not self.path:
+            return (
+                f"{name} has no {self.place[0]} {self.place[1]} since it was changed; an object that had the same content from "
+                "the beginning has it"
+            )
+        shown = ".".join(map(str, self.path))
+        return (
+            f"{shown} of {self.place[0]} for {name} is still that of before its change; for an object that had the same content "
+            "from the beginning it is another one, or is not there"
         )
-        verdict = Verdict.failure(text, *trial.excerpt(), by_time=True)
-        return verdict if together else verdict.as_warning()
 
 
-class _Changes:
-    """The changes of the objects of a sample that the API accepts, as merge patches: for each object those of its texts, and that
-    of its labels and annotations. Texts that name an object of the sample stay."""
+class ChangedBack(KeptInStep):
+    """All values of a copy are changed, and later changed once more and at once back: its effects are then those of a copy that
+    was never changed."""
 
-    def __init__(self, trial: Trial) -> None:
-        ending = new_token(trial.random)
-        selected = " ".join(key.label_selector for key in trial.baseline.streams)
-        self._texts: list[Sequence[Object]] = []
-        self._metadata: list[Sequence[Object]] = []
-        self._written = trial.baseline.written
-        token = new_token(trial.random)
-        for obj in trial.sample.copies(token):
-            accepted: list[Object] = []
-            for change in changes_of_texts(obj, ending):
-                if "metadata" not in change and token not in str(change) and _accepts(trial, obj, [*accepted, change]):
-                    accepted.append(change)
-            self._texts.append(accepted)
-            metadata = [_metadata_change(obj, ending, selected)]
-            self._metadata.append(metadata if _accepts(trial, obj, metadata) else [])
+    name = "back"
+    fast = False
+    provocation = "all values of an object are changed, booleans and choices, too; later they are changed again, and at once back"
+    advice = (
+        "compute all that is wanted from the present object each time, also what is not wanted any more; look at the object "
+        "again if it has changed while it was handled"
+    )
+    source = f"{KeptInStep.source}; client-go util/workqueue (a key that is added while it is handled is queued again)"
+    expected_seconds = 20.0
+    KINDS = (TEXTS, AMOUNTS, SWITCHES)
 
-    def keep_metadata_only(self) -> None:
-        self._texts = [[] for _ in self._texts]
+    #: For how many seconds a write of the client is held up at most when the object changes back.
+    HELD = 0.6
 
-    def all(self) -> list[Sequence[Object]]:
-        """Returns all changes of each object."""
-        return [[*texts, *metadata] for texts, metadata in zip(self._texts, self._metadata, strict=True)]
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept = ""
+        """What has not followed the change back; "" if all has."""
 
-    def steps(self) -> list[list[Sequence[Object]]]:
-        """Returns the changes in the steps in which they are made, each with those of all objects.
+    def provoke(self, trial: Trial) -> None:
+        also = trial.stimulate()
+        trial.await_reaction(also)
+        changes, fresh = self.change(trial)
+        changed, plain = self.changed, trial.copies[0]
+        if changed is None or not self.followed or self.behind or self.stale is not None:
+            return
+        there = _Compared(trial, plain, fresh, changed)
+        follows = there.find_followed()
+        if not follows:
+            return
+        keeps_old = there.find_leftovers()
+        mark = trial.trace.mark()
+        self._change_back(trial, changed, changes)
+        await_quiet(trial, mark, [changed.token])
 
-        Nothing may wake a client that does not look at a change: labels and annotations come last, and what the client writes to,
-        which it handles at each event, comes before what it only reads.
-        """
-        numbers = range(len(self._texts))
-        parts = [[number for number in numbers if (number in self._written) is first] for first in (True, False)]
-        steps = [
-            [part[number] if number in chosen else [] for number in numbers]
-            for chosen in parts
-            for part in (self._texts, self._metadata)
-        ]
-        return [step for step in steps if any(step)]
+        def find_kept() -> str:
+            back = _Compared(trial, fresh[0], (plain, also), changed)
+            for place, path in sorted(follows, key=str):
+                if back.differs(place, path) and back.can_change(trial, place, path):
+                    return f"{'.'.join(map(str, path))} of {place[0]}"
+            left = () if keeps_old else sorted(back.find_leftovers())
+            return next((f"{resource} {name.replace('{}', changed.token)}" for resource, name in left), "")
+
+        trial.await_until(lambda: not find_kept(), trial.reaction_timeout)
+        self.kept = find_kept()
+
+    def _change_back(self, trial: Trial, changed: Copy, changes: OtherContents) -> None:
+        """Changes a copy to other values, and back to those of the sample when the client writes something for it."""
+        done = threading.Event()
+
+        def restore(exchange: Exchange) -> None:
+            if not mentions(exchange, changed.token) or done.is_set():
+                return
+            done.set()
+            _apply(trial, changed, changes.back())
+            time.sleep(self.HELD)
+
+        with ExitStack() as held:
+            for verb, resource in refusable_writes(trial.baseline):
+                held.enter_context(trial.faults.on(verb, resource).intercept(restore, label="held up"))
+            _apply(trial, changed, changes.further())
+            trial.await_until(done.is_set, trial.baseline.seconds_to_react(2.0))
+            if not done.is_set():
+                done.set()
+                _apply(trial, changed, changes.back())
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        if not self.kept:
+            return super().judge_trace(trial)
+        assert self.changed is not None
+        return Verdict.failure(
+            f"{self.kept} for {self.changed.names()[0]} is not that of an object that was never changed, since that was changed "
+            "twice, and then back",
+            *trial.excerpt(),
+            by_time=True,
+        )
 
 
-def _metadata_change(obj: Object, ending: str, selected: str) -> Object:
-    """Returns a change of all labels that no selector names, and of all annotations, with one more of each."""
-    metadata = obj.get("metadata") or {}
-    labels = {key: f"{value}-{ending}"[-63:] for key, value in (metadata.get("labels") or {}).items() if key not in selected}
-    annotations = {key: f"{value}-{ending}" for key, value in (metadata.get("annotations") or {}).items()}
-    return {"metadata": {"labels": {**labels, _ADDED: ending}, "annotations": {**annotations, _ADDED: ending}}}
+def _apply(trial: Trial, copy: Copy, step: Sequence[Object]) -> None:
+    """Changes the objects of a copy. Raises NotExercised if the API refuses it: together the changes may be more than it
+    accepts."""
+    copy.altered += 1
+    for number, (resource, change) in enumerate(zip(copy.resources, step, strict=True)):
+        metadata = copy.objects[number]["metadata"]
+        if not change:
+            continue
+        try:
+            trial.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
+        except ApiError as error:
+            if error.code == 404:
+                continue
+            raise NotExercised(f"the API refuses the changes of {resource}/{metadata['name']}: {error}") from None
 
 
-def _accepts(trial: Trial, obj: Object, changes: Sequence[Object]) -> bool:
-    """Reports whether the API would create an object with some changes."""
-    changed = copies.deepcopy(obj)
-    for change in changes:
-        changed = apply_merge_patch(changed, change)
-    try:
-        trial.cluster.call("POST", _collection_of(trial, trial.resource_of(obj), changed), changed, {"dryRun": "All"})
-    except ApiError:
+def _find_other_generation(trial: Trial, copy: Copy) -> str:
+    """Returns a status that the client writes and that says another generation than its object has; "" if there is none."""
+    for number, (resource, made) in enumerate(zip(copy.resources, copy.objects, strict=True)):
+        obj = own_object(trial, copy, number)
+        if obj is None or not writes_field(trial.baseline, resource, _OBSERVED):
+            continue
+        observed, generation = value_at(obj, _OBSERVED), obj["metadata"].get("generation")
+        if isinstance(observed, int) and observed != generation:
+            name = made["metadata"]["name"]
+            return f"{'.'.join(_OBSERVED)} of {resource}/{name} stays {observed}, though its generation is {generation}"
+    return ""
+
+
+#: Where a status says which generation of its object it describes.
+_OBSERVED = ("status", "observedGeneration")
+
+
+#: The parts of an object that say what is wanted: there is no place for what was wanted before.
+_IS_WANTED = frozenset({"data", "spec"})
+_WORD = re.compile(r"[^\s,;|]+")
+
+
+def _has_both(now: Any, old: Any, wanted: Any) -> bool:
+    """Reports whether a text has all words of two others, of which the first one has words that the second one does not have."""
+    if not (isinstance(now, str) and isinstance(old, str) and isinstance(wanted, str)):
         return False
-    return True
+    words, before, after = (set(_WORD.findall(text)) for text in (now, old, wanted))
+    return bool(before - after) and words >= before | after
 
 
-def _collection_of(trial: Trial, resource: str, obj: Object) -> str:
-    """Returns the path of the collection that an object belongs to. Raises UnknownResource."""
-    return collection_path(trial.cluster.mapping(resource), obj["metadata"].get("namespace") or "default")
-
-
-def _apply(trial: Trial, copy: Copy, step: Sequence[Sequence[Object]]) -> None:
-    """Changes the objects of a copy."""
-    copy.altered = True
-    for (resource, obj), changes in zip(own_objects(trial, copy), step, strict=True):
-        metadata = obj["metadata"]
-        for change in changes:
-            with suppress(ApiError):
-                trial.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
+#: The parts of an object from which something may go when what it follows from changes. Others change with time.
+_GOES_WITH_CONTENT = frozenset({"data", "binaryData", "metadata"})
 
 
 class _Compared:
@@ -263,37 +373,62 @@ class _Compared:
                 if value != other.get(path, _NOTHING) or value == old or is_time(value):
                     continue
                 yield place, path, old, value, after.get(path, _NOTHING)
+            for path in before.keys() - wanted.keys() - other.keys():
+                if path[0] in _GOES_WITH_CONTENT and not is_time(before[path]):
+                    yield place, path, before[path], _NOTHING, after.get(path, _NOTHING)
 
     def stale(self) -> list[tuple[_Place, _Path]]:
-        """Returns the values that are still those of before the change."""
-        return [(place, path) for place, path, old, _, now in self._differences() if now is old or now == old]
+        """Returns the values that are still those of before the change, or have them beside those of after it; and the objects
+        that are not there, with an empty path."""
+        missing = (self._wanted.keys() & self._other.keys()) - self._before.keys() - self._after.keys()
+        return [(place, ()) for place in missing] + [
+            (place, path)
+            for place, path, old, wanted, now in self._differences()
+            if now is old or now == old or (path[0] in _IS_WANTED and _has_both(now, old, wanted))
+        ]
 
     def find_followers(self) -> set[_Place]:
         """Returns the objects of which a value has followed the change."""
-        return {place for place, _, _, wanted, now in self._differences() if now == wanted}
+        return {place for place, _ in self.find_followed()}
+
+    def find_followed(self) -> list[tuple[_Place, _Path]]:
+        """Returns the values that have followed the change."""
+        return [(place, path) for place, path, _, wanted, now in self._differences() if now == wanted]
+
+    def find_leftovers(self) -> set[_Place]:
+        """Returns the objects that are there as before the change, and that objects do not have which had its content at once."""
+        kept = (self._before.keys() & self._after.keys()) - self._wanted.keys() - self._other.keys()
+        return {place for place in kept if place[0] not in _KEPT_ON_PURPOSE}
+
+    def differs(self, place: _Place, path: _Path) -> bool:
+        """Reports whether a value is not the wanted one; not if it is a number in a status, which may only grow."""
+        wanted, other, now = (one.get(place, {}).get(path, _NOTHING) for one in (self._wanted, self._other, self._after))
+        grows = path[0] == "status" and isinstance(now, int | float) and not isinstance(now, bool)
+        return wanted == other and now != wanted and not grows and place in self._after
 
     def can_change(self, trial: Trial, place: _Place, path: _Path) -> bool:
         """Reports whether the API would accept the wanted value in the present object, or cannot be asked."""
         resource, name = place
-        value = self._wanted[place][path]
-        if path[0] == "status" or not isinstance(value, str):
+        value = self._wanted.get(place, {}).get(path)
+        if path[:1] == ("status",) or not isinstance(value, str | int | float):
             return True
+        present = value.replace("{}", self._changed.token) if isinstance(value, str) else value
         for child in children_of(trial.cluster, self._changed, resource):
             if name not in ("*", _normal(child["metadata"]["name"], self._changed.token)):
                 continue
             changed = copies.deepcopy(child)
-            if not _put(changed, path, value.replace("{}", self._changed.token)):
+            if not _put(changed, path, present):
                 continue
             try:
-                collection = _collection_of(trial, resource, child)
+                collection = collection_of(trial, resource, child)
                 trial.cluster.call("PUT", f"{collection}/{child['metadata']['name']}", changed, {"dryRun": "All"})
             except ApiError as error:
                 return error.code in (404, 409)
         return True
 
 
-def _put(obj: Any, path: _Path, value: str) -> bool:
-    """Sets a string in an object; returns whether its place exists."""
+def _put(obj: Any, path: _Path, value: str | float) -> bool:
+    """Sets a string, number or boolean in an object; returns whether its place exists."""
     for part in path[:-1]:
         try:
             obj = obj[part]
@@ -302,7 +437,8 @@ def _put(obj: Any, path: _Path, value: str) -> bool:
     if not isinstance(obj, dict):
         return False
     old = obj.get(path[-1])
-    obj[path[-1]] = base64.b64encode(value.encode()).decode() if isinstance(old, str) and _decode(old) is not None else value
+    encodes = isinstance(value, str) and isinstance(old, str) and _decode(old) is not None
+    obj[path[-1]] = to_base64(str(value)) if encodes else value
     return True
 
 
@@ -324,7 +460,7 @@ def _state_of(trial: Trial, copy: Copy) -> _State:
         given = {path for path, _ in leaves_of(made)}
         values = _values_of(obj, copy.token)
         found[resource, _normal(obj["metadata"]["name"], copy.token)] = {
-            path: value for path, value in values.items() if path not in given and _ADDED not in path
+            path: value for path, value in values.items() if path not in given and ADDED not in path
         }
     return found
 
@@ -364,4 +500,4 @@ def _decode(value: str) -> str | None:
         return None
 
 
-RULES = (KeptInStep,)
+RULES = (KeptInStep, ChangedBack)

@@ -7,10 +7,11 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
+from fakekube.checker.alterations import changes_of_texts
 from fakekube.checker.reaction import Copy, EffectKind, children_of, has_controller, written_fields
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.identity import RecreatedOwner, judge_loop
-from fakekube.checker.sample import changes_of_texts, new_token, release_addresses
+from fakekube.checker.sample import new_token, release_addresses
 from fakekube.checker.verdict import NotExercised, Symptom, Verdict
 from fakekube.checker.writes import (
     delete_with_children,

@@ -19,10 +19,12 @@ from fakekube.checker.provocations import (
     arm,
 )
 from fakekube.checker.rule import Rule
+from fakekube.checker.rules.deletions import MissedDeletions
 from fakekube.checker.rules.watch_errors import expire
-from fakekube.checker.sample import new_early_token
+from fakekube.checker.sample import new_early_token, new_late_token
 from fakekube.checker.trace import excerpt
 from fakekube.checker.verdict import NotExercised, Verdict
+from fakekube.checker.waits import await_quiet
 from fakekube.checker.writes import delete_with_children, generated_children
 
 if TYPE_CHECKING:
@@ -137,6 +139,51 @@ class ExpiredContinue(Rule):
         if not any(call.is_list and call.status == 410 for call in trial.trace.since(trial.provoked_at)):
             raise NotExercised("the client did not continue a list")
         return Verdict.success()
+
+
+class BeganAgain(MissedDeletions):
+    """An object of the first page is deleted before the list has to begin again, because its continue token has expired."""
+
+    id = "P1"
+    name = "again"
+    provocation = "an object of the first page is deleted, and the token for the second page has expired"
+    fast = False
+    steps = ("W14", "W1")
+    obligation = "a list that begins again after a 410 begins with nothing: what the pages before have shown may be gone"
+    advice = "start with an empty result each time a list begins"
+    source = f"{_CHUNKS}; client-go tools/pager"
+    expected_seconds = 12.0
+
+    def require(self, baseline: Baseline) -> None:
+        require_limit(baseline)
+        super().require(baseline)
+
+    def prepare(self, trial: Trial) -> None:
+        require_lists(trial)
+
+    def provoke(self, trial: Trial) -> None:
+        trial.require_watch()
+        for _ in range(3):
+            trial.stimulate(token=new_late_token(trial.random))
+        lost = self.lost = trial.stimulate(token=new_early_token(trial.random))
+        trial.await_all()
+        await_quiet(trial, lost.mark, [lost.token])
+        budget = Budget(1)
+
+        def delete(exchange: Exchange) -> None:
+            if exchange.query.get("continue") and budget.take(None):
+                trial.delete(lost)
+                trial.compact()
+
+        delivered = set().union(*trial.baseline.delivering.values())
+        arm(trial.faults.on("list"), ShortPages(2), label="short pages")
+        for resource in sorted(delivered & set(lost.resources)):
+            trial.faults.on("list", resource).intercept(delete, label="token expired")
+        self.mark = trial.trace.mark()
+        expire(trial)
+        if not trial.await_until(lambda: bool(budget.taken), trial.reaction_timeout):
+            raise NotExercised("the client did not continue a list")
+        self.await_reaction(trial)
 
 
 def require_limit(baseline: Baseline) -> None:
@@ -496,6 +543,7 @@ RULES = (
     EarlyEnd,
     StaleList,
     ExpiredContinue,
+    BeganAgain,
     ShortPagesOfList,
     EmptyPage,
     BrokenPage,

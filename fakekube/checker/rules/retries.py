@@ -47,7 +47,7 @@ class RetryAfter(Rule):
     id = "R1"
     obligation = "429 or 503 with Retry-After: wait at least that long, then retry"
     advice = "read the Retry-After header (or details.retryAfterSeconds) and send the request again no sooner"
-    source = "client-go rest/with_retry.go; API Priority and Fairness; KEP-4568"
+    source = "client-go rest/with_retry.go (429 and 5xx); API Priority and Fairness; KEP-4568; apiserver notfoundhandler (503)"
     expected_seconds = 15.0
 
     def judge_trace(self, trial: Trial) -> Verdict:
@@ -197,7 +197,8 @@ _SPELL = 3.5
 
 
 class RetryAfterOnWatch(RetryAfter):
-    """A watch ends and is refused: with a Status, and with a text, as API Priority and Fairness does it."""
+    """A watch ends and is refused: with a Status, as by a server that has not installed all paths yet, and with a text, as by API
+    Priority and Fairness."""
 
     name = "watch"
     decisive = True
@@ -208,9 +209,7 @@ class RetryAfterOnWatch(RetryAfter):
 
     def provoke(self, trial: Trial) -> None:
         require_resumption(trial)
-        with trial.faults.on("list,watch").status(
-            429, message="too many requests", retry_after=_RETRY_AFTER, label="too many requests"
-        ):
+        with trial.faults.on("list,watch").status(503, message=_NOT_INSTALLED, retry_after=_RETRY_AFTER, label="not installed"):
             await_requests(trial, trial.end_watches())
         trial.converge()
         with arm(trial.faults.on("list,watch"), RefuseInText((503, 429), _TEXT, retry_after=1), label="in text"):
@@ -218,6 +217,8 @@ class RetryAfterOnWatch(RetryAfter):
             trial.wait(_SPELL)  # a client may handle one refusal, and not the next one
 
 
+#: The message for a path that is not installed yet while the server starts.
+_NOT_INSTALLED = "the request has been made before all known HTTP paths have been installed, please try again"
 #: The text that filters of the API server send instead of a Status.
 _TEXT = f"{TOO_MANY_REQUESTS}\n"
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.apimachinery.errors import status
+from fakekube.checker.alterations import changes_of_all, changes_of_texts
 from fakekube.checker.client_run import ClientEnded, HotLoop
 from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.provocations import answer_with
@@ -18,7 +19,7 @@ from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, childr
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.deletions import is_repaired, require_repaired, watched_children
 from fakekube.checker.rules.lists import require_lists
-from fakekube.checker.sample import changes_of_texts, new_token
+from fakekube.checker.sample import new_token
 from fakekube.checker.trace import LEASES, WRITES, mentions
 from fakekube.checker.verdict import NotExercised, Symptom, Verdict
 from fakekube.checker.waits import await_long_watches, await_quiet, await_requests
@@ -355,17 +356,17 @@ class MissedChange(Rule):
     change: int = 0
     """The number of the change to which the client reacts."""
     ending: str = ""
-    """What the last change has appended to a string."""
+    """What the last change has appended, if it has changed a text."""
     mark: int = -1
 
     #: How many changes are tried until the client reacts to one.
-    CHANGES: ClassVar[int] = 3
+    CHANGES: ClassVar[int] = 4
 
     def require(self, baseline: Baseline) -> None:
         if not learned_writes(baseline):
             raise NotExercised("the client writes nothing")
-        if not any(changes_of_texts(obj, "changed") for obj in baseline.control.objects):
-            raise NotExercised("the sample has no string that can be changed")
+        if not changes_of_all(baseline.control.objects, "changed", 1):
+            raise NotExercised("the sample has no text or number that can be changed")
 
     def provoke(self, trial: Trial) -> None:
         self.reaction = self.learn(trial)
@@ -384,7 +385,10 @@ class MissedChange(Rule):
             return reaction
         copies = self._await_copies(trial, (trial.copies[0], trial.stimulate()))
         undone = False
-        for _ in range(self.CHANGES):
+        texts = sum(len(changes_of_texts(obj, "")) for obj in copies[0].objects)
+        for attempt in range(self.CHANGES):
+            if attempt == self.CHANGES - 1:  # the client reacts to no text: then to a number
+                self.change = max(self.change, texts)
             writes = self._observe(trial, copies) and self._observe(trial, copies)  # does it react each time?
             undone = any(trial.missing_of(copy) for copy in copies)
             if writes and not undone:
@@ -396,7 +400,7 @@ class MissedChange(Rule):
                     copy.judged = False
                 copies = self._await_copies(trial, (trial.stimulate(), trial.stimulate()))
         if undone:
-            raise NotExercised("the client undoes its reaction after a change of a string in a copy")
+            raise NotExercised("the client undoes its reaction after a change of a value in a copy")
         raise NotExercised("the client writes nothing when a copy is changed")
 
     @staticmethod
@@ -417,7 +421,7 @@ class MissedChange(Rule):
                 self._alter(trial, copy)
             await_quiet(trial, mark, [copy.token for copy in copies])
         except (ClientEnded, HotLoop):
-            raise NotExercised("the client ends or loops after a change of a string in a copy") from None
+            raise NotExercised("the client ends or loops after a change of a value in a copy") from None
         sent = Reaction.common(*(effects_of(trial.cluster, copy, trial.trace.since(mark)) for copy in copies))
         return {one: count for one, count in sent.effects.items() if one.kind is EffectKind.REQUEST and one.detail[0] in WRITES}
 
@@ -426,7 +430,7 @@ class MissedChange(Rule):
         self.ending = new_token(trial.random)
         number = trial.alter(copy, self.change, self.ending)
         if number is None:
-            tried = "no other string" if self.change else "no string"
+            tried = "no other value" if self.change else "no value"
             raise NotExercised(f"the sample has {tried} that can be changed")
         self.change = number
 

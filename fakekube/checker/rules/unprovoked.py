@@ -23,9 +23,11 @@ from fakekube.checker.judges import (
     judge_unfollowed_lists,
     judge_unknown_revision,
 )
+from fakekube.checker.pauses import judge_repeated_conflicts
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.conflicts import ForeignCondition, KeptFields
 from fakekube.checker.rules.economy import RequestEconomy
+from fakekube.checker.rules.identity import AlreadyThere
 from fakekube.checker.rules.retries import Jitter
 from fakekube.checker.rules.watch_ends import ResumedWatch, WholeEvents
 from fakekube.checker.rules.watch_events import WatchAfterList
@@ -92,6 +94,14 @@ _LINTS = (
         judge_lost_conditions,
         advice=ForeignCondition.advice,
         source=ForeignCondition.source,
+    ),
+    _Lint(
+        AlreadyThere,
+        "conflicts",
+        "a write that conflicts is repeated without growing pauses",
+        judge_repeated_conflicts,
+        advice="after a 409 read the object, and decide again; what cannot succeed is tried again after growing pauses",
+        source="API conventions, status codes (409); client-go util/workqueue",
     ),
     _Lint(WholeEvents, "late", "the reaction to an event comes only after another list or watch", judge_late_reaction),
 )

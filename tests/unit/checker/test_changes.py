@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fakekube.checker.rules.changes import _contains, _leaves, _with_change
+from fakekube.checker.alterations import changes_of_all
+from fakekube.checker.rules.changes import _contains, _leaves, _replaces, _with_change
 from fakekube.checker.rules.lists import _judge_inconsistent_list
-from fakekube.checker.sample import changes_of_texts
 
 CONFIG = {
     "kind": "ConfigMap",
@@ -36,9 +36,8 @@ def test_a_copied_text_is_found_also_in_base64(value: Any, found: bool) -> None:
 
 
 def test_a_copy_may_have_the_change_of_another_one_from_the_beginning() -> None:
-    changes = [(number, change) for number, obj in enumerate((CONFIG, WIDGET)) for change in changes_of_texts(obj, "x")]
-    for number, (index, _) in enumerate(changes):
-        made = _with_change([CONFIG, WIDGET], number, "x")
+    for number, (index, _) in enumerate(changes_of_all([CONFIG, WIDGET], "x", 2)):
+        made = _with_change([CONFIG, WIDGET], number, "x", 2)
         other = [CONFIG, WIDGET][1 - index]
         assert made[1 - index] == other
         texts = [value for _, value in _leaves(made[index]) if isinstance(value, str) and value.endswith("-x")]
@@ -79,3 +78,21 @@ def test_the_rest_of_an_inconsistent_list_is_newer_than_its_beginning(
     known = SimpleNamespace(is_shared=lambda key: False)
     run: Any = SimpleNamespace(baseline=known, streams_since=lambda: {"pods": SimpleNamespace(calls=calls)})
     assert (_judge_inconsistent_list(run) is not None) is broken
+
+
+@pytest.mark.parametrize(
+    ("number", "path", "text", "succeeded", "parallel"),
+    [
+        (2, "/configmaps/a", "new", True, True),
+        (1, "/configmaps/a", "new", True, False),  # itself
+        (2, "/configmaps/b", "new", True, False),
+        (2, "/configmaps/a", "old", True, False),
+        (2, "/configmaps/a", "new", False, False),
+    ],
+)
+def test_a_newer_write_of_the_same_object_shows_two_workers(
+    number: int, path: str, text: str, succeeded: bool, parallel: bool
+) -> None:
+    held: Any = SimpleNamespace(number=1, verb="patch", path="/configmaps/a")
+    call: Any = SimpleNamespace(number=number, verb="patch", path=path, succeeded=succeeded, mentions=lambda one: one == text)
+    assert _replaces(call, held, "new") is parallel

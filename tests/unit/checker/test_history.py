@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
+from fakekube.checker.contents import metadata_change, undo_of
 from fakekube.checker.rules import history
-from fakekube.checker.rules.history import _Compared, _metadata_change, _normal, _put
+from fakekube.checker.rules.history import _Compared, _normal, _put
 from fakekube.checker.rules.outages import ForgottenFailures
 
 CHILD = ("secrets", "{}-copy")
@@ -56,7 +58,80 @@ def test_what_follows_and_what_differs_between_equal_objects_is_not_stale(
 
 def test_times_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     at = ("status", "since")
-    assert compared(monkeypatch, {CHILD: BEFORE}, wanted={CHILD: {at: "2026-11-27T00:00:01Z"}}).stale() == []
+    assert compared(monkeypatch, {CHILD: BEFORE}, wanted={CHILD: {**BEFORE, at: "2026-11-27T00:00:01Z"}}).stale() == []
+
+
+@pytest.mark.parametrize(
+    ("place", "now", "stale"),
+    [
+        ("data", "big red small", True),  # the old word stays beside the new one
+        ("data", "big,red,small", True),
+        ("data", "big red", False),
+        ("data", "big", False),
+        ("status", "big red small", False),  # which may tell what was before
+    ],
+)
+def test_words_that_stay_beside_the_new_ones_are_stale(
+    place: str, now: str, stale: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = (place, "sizes")
+    states = iter([{CHILD: {path: "big small"}}, {CHILD: {path: now}}, {CHILD: {path: "big red"}}, {CHILD: {path: "big red"}}])
+    monkeypatch.setattr(history, "_state_of", lambda trial, copy: next(states))
+    known: Any = None
+    assert _Compared(known, known, [known, known], known).stale() == ([(CHILD, path)] if stale else [])
+
+
+def test_what_others_do_not_have_any_more_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = ("data", "colour")
+    before = {**BEFORE, gone: "yes", ("spec", "nodeName"): "node-0"}
+    states = iter([{CHILD: before}, {CHILD: {**AFTER, gone: "yes"}}, {CHILD: AFTER}, {CHILD: AFTER}])
+    monkeypatch.setattr(history, "_state_of", lambda trial, copy: next(states))
+    known: Any = None
+    assert _Compared(known, known, [known, known], known).stale() == [(CHILD, gone)]
+
+
+def test_an_object_that_only_others_have_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    third = ("configmaps", "{}-2")
+    more = {CHILD: AFTER, third: BEFORE}
+    states = iter([{CHILD: BEFORE}, {CHILD: AFTER}, more, more])
+    monkeypatch.setattr(history, "_state_of", lambda trial, copy: next(states))
+    known: Any = None
+    found = _Compared(known, known, [known, known], known)
+    assert found.stale() == [(third, ())]
+    assert found.can_change(known, third, ())
+
+
+def test_objects_that_nobody_else_has_are_left_over_but_volumes(monkeypatch: pytest.MonkeyPatch) -> None:
+    third, volume = ("configmaps", "{}-2"), ("persistentvolumeclaims", "{}-2")
+    more = {CHILD: BEFORE, third: BEFORE, volume: BEFORE}
+    states = iter([more, more, {CHILD: BEFORE}, {CHILD: BEFORE}])
+    monkeypatch.setattr(history, "_state_of", lambda trial, copy: next(states))
+    known: Any = None
+    assert _Compared(known, known, [known, known], known).find_leftovers() == {third}
+
+
+@pytest.mark.parametrize(
+    ("path", "now", "differs"),
+    [
+        (("data", "text"), "hello", False),
+        (("data", "text"), "hello-x", True),
+        (("status", "count"), 7, False),  # it may count
+    ],
+)
+def test_a_number_in_a_status_may_only_grow(path: Any, now: Any, differs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = {CHILD: {**BEFORE, ("status", "count"): 3}}
+    states = iter([{CHILD: AFTER}, {CHILD: {path: now}}, plain, plain])
+    monkeypatch.setattr(history, "_state_of", lambda trial, copy: next(states))
+    known: Any = None
+    assert _Compared(known, known, [known, known], known).differs(CHILD, path) is differs
+
+
+def test_labels_and_annotations_are_changed_back() -> None:
+    obj = {"metadata": {"labels": {"team": "green"}}}
+    change = metadata_change(obj, "x7", "")
+    assert apply_merge_patch(apply_merge_patch(obj, change), undo_of(obj, change)) == {
+        "metadata": {"labels": {"team": "green"}, "annotations": {}}
+    }
 
 
 def test_what_only_other_objects_follow_is_seen_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +142,7 @@ def test_what_only_other_objects_follow_is_seen_apart(monkeypatch: pytest.Monkey
 
 def test_labels_that_are_selected_keep_their_values() -> None:
     obj = {"metadata": {"labels": {"mirror": "yes", "team": "green"}, "annotations": {"note": "first"}}}
-    change = _metadata_change(obj, "x7", "mirror=yes,!old")["metadata"]
+    change = metadata_change(obj, "x7", "mirror=yes,!old")["metadata"]
     assert change["labels"] == {"team": "green-x7", "check.fakekube.dev/added": "x7"}
     assert change["annotations"] == {"note": "first-x7", "check.fakekube.dev/added": "x7"}
 

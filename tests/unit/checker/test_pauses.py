@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fakekube.checker import pauses
-from fakekube.checker.pauses import judge_backoff, judge_growth, judge_jitter, judge_pauses_after_success, judge_write_backoff
+from fakekube.checker.pauses import (
+    judge_backoff,
+    judge_growth,
+    judge_jitter,
+    judge_pauses_after_success,
+    judge_repeated_conflicts,
+    judge_write_backoff,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,3 +160,28 @@ def test_refused_writes_need_growing_pauses(times: list[float], broken: bool, mo
     monkeypatch.setattr(pauses, "is_failure", lambda call: call.fails)
     monkeypatch.setattr(pauses, "excerpt", list)
     assert (judge_write_backoff(refused(*times)) is not None) is broken
+
+
+def conflicting(*at: float, status: int = 409, changes: bool = False) -> Any:
+    """A run in which a create conflicted at some times, each time with another body if it `changes`."""
+    call = {"verb": "create", "path": "/secrets", "is_write": True, "collection": "secrets"}
+    bodies = [str(number if changes else 0).encode() for number in range(len(at))]
+    calls = [
+        SimpleNamespace(**call, at=one, status=status, exchange=SimpleNamespace(raw_body=body))
+        for one, body in zip(at, bodies, strict=True)
+    ]
+    return SimpleNamespace(trace=SimpleNamespace(since=lambda: calls), excerpt=list)
+
+
+@pytest.mark.parametrize(
+    ("run", "broken"),
+    [
+        (conflicting(*tries(*[0.4] * 12)), True),
+        (conflicting(*tries(*[0.4] * 12), changes=True), False),  # other writes
+        (conflicting(*tries(*[0.4] * 12), status=500), False),
+        (conflicting(*tries(*(0.005 * 2**step for step in range(11)))), False),
+        (conflicting(*tries(0.4, 0.4, 0.4)), False),
+    ],
+)
+def test_a_conflict_that_is_repeated_unchanged_needs_growing_pauses(run: Any, broken: bool) -> None:
+    assert (judge_repeated_conflicts(run) is not None) is broken

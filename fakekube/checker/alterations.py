@@ -1,0 +1,160 @@
+"""Other values for what an object contains, as another client would write them: the next number, the same amount in its unit, the
+other boolean, other bytes, a longer text.
+
+Invariant: a value keeps its type and, if one can be seen, its form. The API may still refuse it, so that there are several
+candidates.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import TYPE_CHECKING, Any
+
+from fakekube.checker.reaction import is_time, leaves_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from fakekube.base.objects import Object
+
+Path = tuple[str | int, ...]
+
+#: The parts of objects whose values are changed.
+PARTS = ("data", "spec", "binaryData")
+#: How many changes of an object are tried until the API accepts one.
+_MOST_CHANGES = 12
+#: The choices in the refusal of a value that is none of them.
+_CHOICES = re.compile(r'supported values: (?P<choices>"[^"]*"(?:, "[^"]*")*)')
+#: A number, or an amount with a unit: 3, 1.5, 64Mi, 30s, 50%.
+_AMOUNT = re.compile(r"(?P<whole>\d{1,9})(?P<rest>(\.\d+)?[A-Za-z%]{0,3})")
+
+
+def other_values(value: Any, ending: str, times: int = 1) -> list[Any]:
+    """Returns values that may replace another one, the likeliest first; none for what is no string, number or boolean.
+
+    Args:
+        value: the present value.
+        ending: what is appended to a text.
+        times: by how much a number grows.
+    """
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int | float):
+        return [value + times, value - times]
+    if not isinstance(value, str):
+        return []
+    found: list[Any] = []
+    amount = _AMOUNT.fullmatch(value)
+    if amount is not None:
+        found.append(f"{int(amount['whole']) + times}{amount['rest']}")
+    if is_time(value):
+        found.append(f"{int(value[:4]) + times:04}{value[4:]}")
+    found.append(f"{value}-{ending}")
+    decoded = _decode(value)
+    if decoded is not None:
+        found.append(base64.b64encode(decoded + ending.encode()).decode())
+    return found
+
+
+def is_amount(value: Any) -> bool:
+    """Reports whether a value is a number, also one in a string, with or without a unit."""
+    return (isinstance(value, int | float) and not isinstance(value, bool)) or (
+        isinstance(value, str) and _AMOUNT.fullmatch(value) is not None
+    )
+
+
+def choices_of(refusal: str) -> list[str]:
+    """Returns the values that the API would accept instead, if it has refused one that is no choice of an enumeration."""
+    found = _CHOICES.search(refusal)
+    return re.findall(r'"([^"]*)"', found["choices"]) if found else []
+
+
+def _decode(value: str) -> bytes | None:
+    """Returns what a string has in base64; None if it is too short, or has none."""
+    try:
+        return base64.b64decode(value, validate=True) if len(value) > 3 else None
+    except (binascii.Error, ValueError):
+        return None
+
+
+def to_base64(ending: str) -> str:
+    """Returns a text in base64, as the data of Secrets and `binaryData` have it."""
+    return base64.b64encode(ending.encode()).decode()
+
+
+def leaves_to_change(obj: Object) -> Iterator[tuple[Path, Any]]:
+    """Yields the paths and values of all strings, numbers and booleans in the data and the spec of an object."""
+    for part in PARTS:
+        for path, value in leaves_of(obj.get(part)):
+            if isinstance(value, str | int | float) and path:
+                yield (part, *path), value
+
+
+def is_encoded(obj: Object, path: Path) -> bool:
+    """Reports whether the API takes only base64 at a path of an object."""
+    return path[0] == "binaryData" or (path[0] == "data" and obj.get("kind") == "Secret")
+
+
+def patch_of(value: Any, path: Path, new: Any) -> Any:
+    """Returns the merge patch that sets what a value has at a path. It has lists as a whole."""
+    if not path:
+        return new
+    first, *rest = path
+    if isinstance(value, list):
+        return with_value(value, path, new)
+    return {first: patch_of(value[first], tuple(rest), new)}
+
+
+def with_value(value: Any, path: Path, new: Any) -> Any:
+    """Returns a copy of a value with something else at a path that exists in it."""
+    if not path:
+        return new
+    first, *rest = path
+    if isinstance(value, list):
+        return [with_value(inner, tuple(rest), new) if number == first else inner for number, inner in enumerate(value)]
+    return {key: with_value(inner, tuple(rest), new) if key == first else inner for key, inner in value.items()}
+
+
+def changes_of_texts(obj: Object, ending: str) -> list[Object]:
+    """Returns some merge patches; each appends an ending to one string in the data, the spec or the annotations of an object, and
+    replaces the data of Secrets.
+
+    The first annotation comes second: a client may react to nothing else in an object with a large spec.
+    """
+    texts, annotations = _text_changes(obj, ending), _annotation_changes(obj, ending)
+    return [*texts[:1], *annotations[:1], *texts[1:], *annotations[1:]][:_MOST_CHANGES]
+
+
+def changes_of_amounts(obj: Object, times: int) -> list[Object]:
+    """Returns some merge patches; each lets one number or amount in the data or the spec of an object grow so many times."""
+    amounts = [(path, value) for path, value in leaves_to_change(obj) if is_amount(value) and not is_encoded(obj, path)]
+    return [patch_of(obj, path, other_values(value, "", times)[0]) for path, value in amounts][:_MOST_CHANGES]
+
+
+def changes_of_all(objects: Sequence[Object], ending: str, times: int) -> list[tuple[int, Object]]:
+    """Returns the changes of texts of several objects and then those of amounts, each with the position of its object.
+
+    Args:
+        objects: as they were made.
+        ending: what is appended to a text.
+        times: by how much a number grows: how many times the objects are changed by that.
+    """
+    texts = [(number, change) for number, obj in enumerate(objects) for change in changes_of_texts(obj, ending)]
+    return [*texts, *((number, change) for number, obj in enumerate(objects) for change in changes_of_amounts(obj, times))]
+
+
+def _text_changes(obj: Object, ending: str) -> list[Object]:
+    found = [
+        patch_of(obj, path, to_base64(ending) if is_encoded(obj, path) else f"{value}-{ending}")
+        for path, value in leaves_to_change(obj)
+        if isinstance(value, str)
+    ]
+    given = obj.get("stringData") or {}
+    return [*found, *({"stringData": {key: f"{value}-{ending}"}} for key, value in given.items())]
+
+
+def _annotation_changes(obj: Object, ending: str) -> list[Object]:
+    annotations = (obj.get("metadata") or {}).get("annotations") or {}
+    return [{"metadata": {"annotations": {key: f"{value}-{ending}"}}} for key, value in annotations.items()]

@@ -1,0 +1,215 @@
+"""Other contents of the objects of a sample: what another client may write into them, as far as the API accepts it.
+
+Invariant: an object with such a content can be created, and each of its values can be changed in one that exists. Names of
+objects of the sample stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
+from fakekube.checker.alterations import (
+    choices_of,
+    is_amount,
+    is_encoded,
+    leaves_to_change,
+    other_values,
+    patch_of,
+    to_base64,
+    with_value,
+)
+from fakekube.checker.sample import new_token
+from fakekube.checker.writes import own_object
+from fakekube.controllers.client import ApiError
+from fakekube.controllers.client.client import collection_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from fakekube.base.objects import Object
+    from fakekube.checker.alterations import Path
+    from fakekube.checker.trial import Trial
+
+#: An annotation and a label that the sample does not have.
+ADDED = "check.fakekube.dev/added"
+#: Kinds of values. Switches are booleans and the choices of enumerations, which may make the client do something else.
+TEXTS, AMOUNTS, SWITCHES = "texts", "amounts", "switches"
+
+
+class OtherContents:
+    """The changes of the objects of a sample that the API accepts: for each object a merge patch of its values, and another one
+    of its labels and annotations. Texts that name an object of the sample stay.
+
+    Args:
+        trial: the run.
+        kinds: the kinds of values that are changed.
+    """
+
+    def __init__(self, trial: Trial, kinds: Sequence[str]) -> None:
+        self._kinds = list(kinds)
+        selected = " ".join(key.label_selector for key in trial.baseline.streams)
+        token, ending = new_token(trial.random), new_token(trial.random)
+        self._made = trial.sample.copies(token)
+        self._found: list[list[_Other]] = []
+        self._metadata: list[Object] = []
+        self._written = trial.baseline.written
+        for number, obj in enumerate(self._made):
+            existing = own_object(trial, trial.copies[0], number)
+            self._found.append([] if existing is None else list(_Finder(trial, obj, existing, token).find(ending)))
+            metadata = metadata_change(obj, ending, selected)
+            collection = collection_of(trial, trial.resource_of(obj), obj)
+            refused = existing is None or _refusal(trial, "POST", collection, apply_merge_patch(obj, metadata))
+            self._metadata.append({} if refused else metadata)
+
+    def leave_out(self) -> bool:
+        """Leaves out the values of the last kind that is not left out yet; returns False if there is none."""
+        return bool(self._kinds) and bool(self._kinds.pop())
+
+    def _patches(self, kinds: Sequence[str], pick: Callable[[_Other], Any]) -> list[Object]:
+        """Returns a merge patch for each object with the values of some kinds."""
+        found: list[Object] = []
+        for obj, others in zip(self._made, self._found, strict=True):
+            chosen = [one for one in others if one.kind in kinds]
+            changed = obj
+            for one in chosen:
+                changed = with_value(changed, one.path, pick(one))
+            patch: Object = {}
+            for one in chosen:
+                patch = apply_merge_patch(patch, patch_of(changed, one.path, pick(one)))
+            found.append(patch)
+        return found
+
+    def all(self) -> list[Object]:
+        """Returns all changes of each object."""
+        values = self._patches(self._kinds, lambda one: one.first)
+        return [apply_merge_patch(*pair) for pair in zip(self._metadata, values, strict=True)]
+
+    def further(self) -> list[Object]:
+        """Returns changes of each object to values that are neither those of the sample nor those of `all`, if there are some."""
+        return self._patches(self._kinds, lambda one: one.second)
+
+    def back(self) -> list[Object]:
+        """Returns the changes of each object to the values of the sample."""
+        values = self._patches(self._kinds, lambda one: one.original)
+        return [apply_merge_patch(undo_of(*pair), value) for *pair, value in zip(self._made, self._metadata, values, strict=True)]
+
+    def steps(self) -> list[list[Object]]:
+        """Returns the changes in the steps in which they are made, each with those of all objects.
+
+        Nothing may wake a client that does not look at a change: labels and annotations come last, and what the client writes to,
+        which it handles at each event, comes before what it only reads. What may let the client ignore the other changes, such as
+        `paused`, comes at the very end.
+        """
+        numbers = range(len(self._made))
+        calm = self._patches([kind for kind in self._kinds if kind != SWITCHES], lambda one: one.first)
+        parts = [[number for number in numbers if (number in self._written) is first] for first in (True, False)]
+        steps = [
+            [part[number] if number in chosen else {} for number in numbers]
+            for chosen in parts
+            for part in (calm, self._metadata)
+        ]
+        if SWITCHES in self._kinds:
+            steps.append(self._patches(self._kinds, lambda one: one.first))
+        return [step for step in steps if any(step)]
+
+
+@dataclass(slots=True, frozen=True)
+class _Other:
+    """Other values for one of an object."""
+
+    kind: str
+    path: Path
+    original: Any
+    first: Any
+    second: Any
+    """Another one; the original if there is none."""
+
+
+class _Finder:
+    """Finds other values for what an object of the sample contains, as far as the API accepts them, also in one that exists.
+
+    Args:
+        trial: the run.
+        obj: the object of the sample.
+        existing: an object that was made like it.
+        token: the token in the names of the object and of those that it refers to.
+    """
+
+    def __init__(self, trial: Trial, obj: Object, existing: Object, token: str) -> None:
+        self._trial, self._obj, self._existing, self._token = trial, obj, existing, token
+        self._resource = trial.resource_of(obj)
+        self._changed = obj
+        """The object with all changes until now, without those of switches."""
+
+    def find(self, ending: str) -> Iterator[_Other]:
+        """Yields other values; texts get an ending."""
+        for path, value in islice(leaves_to_change(self._obj), _MOST_VALUES):
+            if isinstance(value, str) and self._token in value:
+                continue
+            found = self._find_first(path, value, ending)
+            if found is None:
+                continue
+            kind, first = found
+            second = value
+            if kind != SWITCHES:
+                self._changed = with_value(self._changed, path, first)
+                candidate = next(iter(self._candidates(path, first, f"{ending}2")), value)
+                second = value if self._refusal(path, candidate) else candidate
+            yield _Other(kind, path, value, first, second)
+
+    def _find_first(self, path: Path, value: Any, ending: str) -> tuple[str, Any] | None:
+        """Returns the first other value that the API accepts, with its kind; None if it accepts none."""
+        refusal = ""
+        for candidate in self._candidates(path, value, ending):
+            refusal = self._refusal(path, candidate)
+            if not refusal:
+                return SWITCHES if isinstance(value, bool) else AMOUNTS if is_amount(value) else TEXTS, candidate
+        choice = next((one for one in choices_of(refusal) if one != value), None)
+        return (SWITCHES, choice) if choice is not None and not self._refusal(path, choice) else None
+
+    def _candidates(self, path: Path, value: Any, ending: str) -> list[Any]:
+        return [to_base64(ending)] if is_encoded(self._obj, path) else other_values(value, ending)
+
+    def _refusal(self, path: Path, value: Any) -> str:
+        """Returns why the API would not create the object with a value, or change the existing one; "" if it would do both."""
+        collection = collection_of(self._trial, self._resource, self._obj)
+        place = f"{collection}/{self._existing['metadata']['name']}"
+        return _refusal(self._trial, "POST", collection, with_value(self._changed, path, value)) or _refusal(
+            self._trial, "PUT", place, with_value(self._existing, path, value)
+        )
+
+
+#: How many values of an object are changed at most.
+_MOST_VALUES = 24
+
+
+def _refusal(trial: Trial, method: str, path: str, obj: Object) -> str:
+    """Returns why the API would refuse to write an object; "" if it would not, or if the object was written meanwhile."""
+    try:
+        trial.cluster.call(method, path, obj, {"dryRun": "All"})
+    except ApiError as error:
+        return "" if error.code == 409 else str(error)
+    return ""
+
+
+def undo_of(obj: Object, change: Object) -> Object:
+    """Returns the merge patch that undoes a change of the labels and annotations of an object."""
+    before = obj.get("metadata") or {}
+    parts = (change.get("metadata") or {}).items()
+    return {"metadata": {part: {key: (before.get(part) or {}).get(key) for key in values} for part, values in parts}}
+
+
+def metadata_change(obj: Object, ending: str, selected: str) -> Object:
+    """Returns a change of all labels that no selector names, and of all annotations, with one more of each."""
+    metadata = obj.get("metadata") or {}
+    labels = {key: f"{value}-{ending}"[-63:] for key, value in (metadata.get("labels") or {}).items() if key not in selected}
+    annotations = {key: f"{value}-{ending}" for key, value in (metadata.get("annotations") or {}).items()}
+    return {"metadata": {"labels": {**labels, ADDED: ending}, "annotations": {**annotations, ADDED: ending}}}
+
+
+def collection_of(trial: Trial, resource: str, obj: Object) -> str:
+    """Returns the path of the collection that an object belongs to. Raises UnknownResource."""
+    return collection_path(trial.cluster.mapping(resource), obj["metadata"].get("namespace") or "default")
