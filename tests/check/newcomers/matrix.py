@@ -63,6 +63,9 @@ PROGRAMS = {
     "rigs": ("widget.yaml", ["{go}/rigs"]),
     "renders": ("mirrored.yaml", ["{go}/renders"]),
     "mayflies": ("mayflies.yaml", [sys.executable, "mayflies.py"]),
+    "gauges": ("gauges.yaml", [sys.executable, "gauges.py"]),
+    "posters": ("posters.yaml", ["node", "posters.mjs"]),
+    "tiers": ("tiers.yaml", ["{go}/tiers"]),
 }
 
 #: Program, defect, and the rules of which one has to fail.
@@ -393,6 +396,28 @@ DEFECTS = (
     ("binder", "resets-at-200", "W6"),
     ("binder", "no-timer", "W7"),
     ("binder", "all-notes", "C2,C3"),
+    ("gauges", "old-pages", "P1"),
+    ("gauges", "only-429", "R1"),
+    ("gauges", "two-workers", "S3"),
+    ("gauges", "drops-while-busy", "S3"),
+    ("gauges", "by-name", "C5"),
+    ("gauges", "limit-once", "S3"),
+    ("gauges", "marks-stay", "S3"),
+    ("gauges", "dial-once", "S3"),
+    ("gauges", "salted", "W13"),
+    ("gauges", "observed-late", "S3"),
+    ("gauges", "whole-map", "C2"),
+    ("posters", "walls-once", "S3"),
+    ("posters", "only-more", "S3"),
+    ("posters", "whole-map", "C2"),
+    ("posters", "again-after-409", "C6,C5"),
+    ("posters", "in-parallel", "S3"),
+    ("posters", "only-429", "R1"),
+    ("posters", "false-is-left-out", "S3"),
+    ("posters", "sizes-add", "S3"),
+    ("posters", "two-timers", "R1"),
+    ("posters", "never-observed-again", "S3"),
+    ("posters", "counts-all", "C5"),
 )
 
 
@@ -408,6 +433,7 @@ SUSPECTED = frozenset(
         ("sites", "always-now"),
         ("batches", "puts-its-own"),
         ("shelves", "print-once"),
+        ("gauges", "salted"),
     }
 )
 

@@ -96,7 +96,7 @@ async function list() {
   let next = "";
   do {
     page = await call("GET", `/api/v1/nodes?labelSelector=pool%3Dedge&limit=100${next}`, { accept: LIST });
-    for (const one of page.items) found.set(one.metadata.name, one);
+    for (const one of page.items ?? []) found.set(one.metadata.name, one); // an empty list of metadata has null
     next = page.metadata.continue ? `&continue=${encodeURIComponent(page.metadata.continue)}` : "";
   } while (next);
   for (const name of nodes.keys()) if (!found.has(name)) nodes.delete(name);
