@@ -7,7 +7,6 @@ k8s.io/kube-aggregator/pkg/registry/apiservice.
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Sequence
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, required
@@ -59,9 +58,6 @@ class APIServiceStrategy(Strategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         errors = validate_object_meta_update(obj["metadata"], old["metadata"], standard_finalizers=False)
         return errors + self.validate(context, obj)
-
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
 
 
 def _validate_spec(spec: Object) -> list[FieldError]:

@@ -71,9 +71,6 @@ class _FlowControlStrategy(Strategy):
     checks_metadata_update = False
     checks_metadata_again = True
 
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
-
 
 class FlowSchemaStrategy(_FlowControlStrategy):
     """The strategy of flowschemas."""

@@ -67,9 +67,6 @@ class IngressStrategy(Strategy):
             return [f"annotation \"{ANNOTATION_INGRESS_CLASS}\" is deprecated, please use 'spec.ingressClassName' instead"]
         return []
 
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
-
 
 def _validation_options(old: Object) -> ValidationOptions:
     rules = old.get("rules") or ()

@@ -6,7 +6,6 @@ Specified by: pkg/apis/storagemigration/validation, pkg/registry/storagemigratio
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any, Final
 
 from fakekube.apimachinery.errors import FieldError
@@ -47,9 +46,6 @@ class StorageVersionMigrationStrategy(Strategy):
             shown = {name: resource.get(name, "") for name in ("group", "resource")}
             errors.append(invalid("spec", {"Resource": shown}, IMMUTABLE))
         return errors
-
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
 
 
 def _validate_spec(spec: Object) -> list[FieldError]:

@@ -254,6 +254,10 @@ def _of_flags() -> Iterator[Recording]:
         options={"service_cluster_ip_range": ranges},
     )  # fmt: skip
     yield Recording(
+        "v1.37/rules/service-updates", "rules_service_updates", version="1.37", flags=f"--service-cluster-ip-range={_RANGES}",
+        options={"service_cluster_ip_range": _RANGES},
+    )  # fmt: skip
+    yield Recording(
         "v1.37/rules/namespaces", "rules_flags", "namespaces", version="1.37",
         flags=f"--enable-admission-plugins={on} --disable-admission-plugins={off}",
         options={"enable_admission_plugins": on, "disable_admission_plugins": off},
@@ -314,6 +318,7 @@ RECORDINGS = {
             for minor in ("1.36", "1.37")
         ),
         _with_gates("v1.37/rules/alpha", "rules_alpha", "1.37", {"AllAlpha": True, "AllBeta": True}, "api/all=true"),
+        _with_gates("v1.37/rules/storageversions", "rules_storageversions", "1.37", {}, "api/all=true"),
         *_of_declared_rules(),
         Recording("v1.33/rules/differences", "rules_differences", version="1.33"),
         *_of_older_gates(),

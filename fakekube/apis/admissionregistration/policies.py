@@ -94,9 +94,6 @@ class ValidatingPolicyStrategy(_PolicyStrategy):
             errors += _validate_validation(validation, f"spec.validations[{index}]", known)
         return errors + _validate_audit_annotations(annotations, obj["metadata"].get("name", ""), known)
 
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
-
 
 class MutatingPolicyStrategy(_PolicyStrategy):
     """The strategy of mutatingadmissionpolicies."""

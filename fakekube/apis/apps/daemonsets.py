@@ -5,8 +5,6 @@ Specified by: pkg/registry/apps/daemonset; ValidateDaemonSet… of pkg/apis/apps
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import invalid, not_supported, required
 from fakekube.apimachinery.errors.status import ConversionError
@@ -87,9 +85,6 @@ class DaemonSetStrategy(Strategy):
         if old is not None and spec_as_stored(context, obj, old)["template"] == old["spec"]["template"]:
             return []
         return template_warnings(template, "spec.template")
-
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
 
 
 def _template_generation(obj: Object) -> int:

@@ -74,9 +74,6 @@ class DeploymentStrategy(Strategy):
         template = obj["spec"]["template"]
         return found + podtemplates.changed_template_warnings(template, obj, old, "spec.template")
 
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
-
 
 def _normalize_rollback(annotations: dict[str, str]) -> None:
     """Normalizes the rollback annotation to a decimal number, and drops an empty one.

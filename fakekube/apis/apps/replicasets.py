@@ -6,8 +6,6 @@ pkg/apis/apps/validation, ValidateReplicationController… of pkg/apis/core/vali
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import FieldErrorType, invalid, required
 from fakekube.apimachinery.selectors import LabelRequirement, LabelSelector, Operator
@@ -48,9 +46,6 @@ class _Replicated(Strategy):
         found = podtemplates.name_warnings(obj["metadata"]["name"]) if old is None else []
         template = obj["spec"].get("template") or {}
         return found + podtemplates.changed_template_warnings(template, obj, old, "spec.template")
-
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
 
 
 class ReplicaSetStrategy(_Replicated):

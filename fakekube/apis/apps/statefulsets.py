@@ -129,9 +129,6 @@ class StatefulSetStrategy(Strategy):
             found.append(f"spec.revisionHistoryLimit: {text}")
         return found
 
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
-
 
 def _validate_stateful_set_spec(
     spec: Object, options: ValidationOptions, *, new: bool = False, skip_template: bool = False, recreates: bool = False

@@ -94,9 +94,6 @@ class HorizontalPodAutoscalerV1Strategy(Strategy):
         wrong = any(_api_version(item.get("describedObject") or {}, group_required=False) for item in objects)
         return _validate_spec(spec, ValidationOptions(context.emulation.minor, 0 if to_zero else 1, same_target, wrong))
 
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
-
 
 class HorizontalPodAutoscalerStrategy(HorizontalPodAutoscalerV1Strategy):
     """The strategy of autoscaling/v2, which has defaults of its own."""

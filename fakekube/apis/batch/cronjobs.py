@@ -6,7 +6,6 @@ Specified by: pkg/registry/batch/cronjob; ValidateCronJob… of pkg/apis/batch/v
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import Typed, invalid, not_supported, required
@@ -66,9 +65,6 @@ class CronJobStrategy(Strategy):
             text = f"cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see {page} for more details"
             found.append(text)
         return found
-
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
 
 
 def _job_spec(obj: Object) -> Object:

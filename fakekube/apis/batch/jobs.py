@@ -5,7 +5,7 @@ Specified by: pkg/registry/batch/job; ValidateJob… of pkg/apis/batch/validatio
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from fakekube.apimachinery import features
@@ -102,9 +102,6 @@ class JobStrategy(Strategy):
     def delete_warnings(self, options: Object) -> list[str]:
         silent = options.get("propagationPolicy") is not None or options.get("orphanDependents") is not None
         return [] if silent else [_PRESERVED]
-
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
 
 
 def _generate_selector(obj: Object) -> None:

@@ -61,9 +61,6 @@ class NamespaceStrategy(RevalidatingStrategy):
     def terminate(self, obj: Object) -> None:
         obj["status"] = {**obj.get("status", {}), "phase": "Terminating"}
 
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
-
 
 class NamespaceStatusStrategy(Strategy):
     """The strategy of /status; the phase follows the deletionTimestamp."""

@@ -9,7 +9,7 @@ pkg/api/persistentvolumeclaim/util.go, pkg/registry/core/persistentvolumeclaim.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,9 +91,6 @@ class PersistentVolumeClaimStrategy(Strategy):
         if BETA_STORAGE_CLASS_ANNOTATION in (obj["metadata"].get("annotations") or {}):
             warnings.append(f"metadata.annotations[{BETA_STORAGE_CLASS_ANNOTATION}]: {USE_STORAGE_CLASS_NAME}")
         return warnings + _claim_spec_warnings(obj["spec"], "spec")
-
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
 
 
 def _validation_options(old_spec: Object) -> ValidationOptions:

@@ -9,7 +9,7 @@ pkg/registry/core/persistentvolume.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -190,9 +190,6 @@ class PersistentVolumeStrategy(Strategy):
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         return _warnings(obj["spec"], obj["metadata"].get("annotations") or {})
-
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
 
 
 def _validate_mount_options(obj: Object) -> list[FieldError]:

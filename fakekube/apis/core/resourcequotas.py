@@ -74,9 +74,6 @@ class ResourceQuotaStrategy(Strategy):
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         return [] if old is not None else _warnings((obj.get("spec") or {}).get("hard") or {})
 
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
-
 
 class ResourceQuotaStatusStrategy(StatusStrategy):
     """The strategy of resourcequotas/status."""

@@ -376,9 +376,6 @@ class DeviceTaintRuleStrategy(Strategy):
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         return _validate_spec(obj.get("spec") or {}, old.get("spec") or {})
 
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
-
 
 def _set_date(context: WriteContext, obj: Object) -> None:
     taint = _taint_of(obj)

@@ -84,9 +84,6 @@ class ResourceClaimStrategy(RevalidatingStrategy):
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         return _validate_immutable_spec(obj, old, "ResourceClaimSpec") + self.validate_changed(context, obj, old)
 
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
-
 
 class ResourceClaimTemplateStrategy(RevalidatingStrategy):
     """The strategy of resourceclaimtemplates, whose spec is immutable."""

@@ -155,9 +155,6 @@ class CSINodeStrategy(Strategy):
             errors += _validate_node_driver(driver, seen, f"spec.drivers[{index}]")
         return errors
 
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
-
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         return self.validate(context, obj) + _validate_driver_updates(obj["spec"], old["spec"])
 
@@ -318,9 +315,6 @@ class VolumeAttachmentStrategy(Strategy):
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         return _validate_attachment(obj, old) + _validate_attachment_update(obj, old)
-
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
 
 
 def _validate_attacher(name: str, path: str, *, is_new: bool) -> list[FieldError]:

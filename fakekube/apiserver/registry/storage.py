@@ -420,6 +420,12 @@ def _storagemigration() -> Storage:
     return {"storageversionmigrations": StorageVersionMigrationStrategy, "storageversionmigrations/status": STATUS}
 
 
+def _storageversions() -> Storage:
+    from fakekube.apis.apiserverinternal import STORAGE_VERSION_STATUS, StorageVersionStrategy
+
+    return {"storageversions": StorageVersionStrategy, "storageversions/status": STORAGE_VERSION_STATUS}
+
+
 def _event_conversions() -> Conversions:
     from fakekube.apis.events import from_storage, to_storage
 
@@ -512,6 +518,7 @@ _NAMES: Final[Mapping[str, Mapping[Provider, str]]] = {
         _storageclasses: "storageclasses volumeattributesclasses",
     },
     "storagemigration.k8s.io": {_storagemigration: "storageversionmigrations"},
+    "internal.apiserver.k8s.io": {_storageversions: "storageversions"},
 }
 
 #: (group or group/version, name) → its provider.

@@ -154,9 +154,6 @@ class PodStrategy(Strategy):
         period: int = options.get("gracePeriodSeconds", spec.get("terminationGracePeriodSeconds", 0))
         return period if period >= 0 else 1
 
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
-
 
 _PREPARED: Final = KnownSpecs()
 """The specs that `prepare_for_create` does not change, each with its QoS class."""

@@ -8,8 +8,6 @@ pkg/api/service/warnings.go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apis.core.services.allocation import Allocation, release
 from fakekube.apis.core.services.types import (
@@ -101,9 +99,6 @@ class ServiceStrategy(Strategy):
     def after_delete(self, context: WriteContext, old: Object) -> None:
         context.services.remove("", "endpoints", old["metadata"]["namespace"], old["metadata"]["name"])
         release(context, old)
-
-    def reset_fields(self, version: str) -> Sequence[tuple[str, ...]]:
-        return [("status",)]
 
 
 def _default_affinity(spec: Object) -> None:
