@@ -34,9 +34,6 @@ class PodDisruptionBudgetStrategy(Strategy):
         allow_invalid_values = bool(selectors.label_selector((old.get("spec") or {}).get("selector"), ""))
         return _validate_spec(obj.get("spec") or {}, allow_invalid_values=allow_invalid_values)
 
-    def reset_fields(self, version: str) -> tuple[tuple[str, ...], ...]:
-        return (("status",),)
-
 
 def _validate_spec(spec: Object, *, allow_invalid_values: bool) -> list[FieldError]:
     """Validates the spec (ValidatePodDisruptionBudgetSpec).

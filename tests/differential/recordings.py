@@ -307,11 +307,11 @@ RECORDINGS = {
             options={"enable_admission_plugins": CONFIGURED_PLUGINS, "admission_control_config_file": PROJECT / CONFIGURATION},
         ),
         Recording("v1.37/rules/branches", "rules_branches", version="1.37"),
-        Recording("rules/requests", "rules_requests"),
+        *(Recording(f"rules/{name}", f"rules_{name}") for name in ("requests", "paths")),
         Recording("v1.37/rules/requests", "rules_requests", version="1.37"),
         *_of_values(),
         *_of_flags(),
-        Recording("v1.37/rules/newer", "rules_newer", version="1.37"),
+        *(Recording(f"v1.37/rules/{name}", f"rules_{name}", version="1.37") for name in ("newer", "paths")),
         *(Recording(f"v{minor}/rules/minors", "rules_minors", version=minor) for minor in data.RELEASES),
         *(
             Recording(f"v{minor}/rules/binaries", "rules_binaries", version=minor, flags="--feature-gates=CBORServingAndStorage=true", feature_gates={"CBORServingAndStorage": True})

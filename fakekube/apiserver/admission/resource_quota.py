@@ -18,9 +18,19 @@ from typing import Any
 
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.schema.quantity import Quantity
-from fakekube.apis.core.pods.resources import Amounts, amounts, pod_limits, pod_requests, qos_class, with_allocated_resources
+from fakekube.apis.core.pods.resources import (
+    Amounts,
+    amounts,
+    pod_limits,
+    pod_requests,
+    qos_class,
+    resizing_sums,
+    specified_sums,
+    with_allocated_resources,
+)
 from fakekube.apis.rest.cluster_access import Recorded
 from fakekube.apis.validation.resource_lists import HUGE_PAGES, REQUESTS, is_extended, is_native, quantity
+from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.well_known import BETA_STORAGE_CLASS_ANNOTATION
 from fakekube.apiserver.admission.chain import CREATE, UPDATE, Attributes, Operation, Plugin, forbidden
 from fakekube.base.objects import Object
@@ -119,8 +129,8 @@ class _Pods(Evaluator):
     def usage(self, obj: Object, now: datetime) -> Amounts:
         if _is_over(obj, now):
             return {self.count: ONE}
-        pod = with_allocated_resources(obj)
-        used = _compute(pod_requests(pod, overhead=True), pod_limits(pod, overhead=True))
+        pod, sums = (obj, resizing_sums) if from_minor(37) else (with_allocated_resources(obj), specified_sums)
+        used = _compute(pod_requests(pod, overhead=True, sums=sums), pod_limits(pod, overhead=True, sums=sums))
         return {self.count: ONE, "pods": ONE, **used}
 
 

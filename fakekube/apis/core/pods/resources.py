@@ -6,7 +6,7 @@ k8s.io/component-helpers/resource/helpers.go (PodRequests, PodLimits); pkg/apis/
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from fakekube.apimachinery import features
@@ -106,21 +106,30 @@ def _validate_container_totals(spec: Mapping[str, Any], resources: Mapping[str, 
     return errors
 
 
-def pod_requests(pod: Object, *, overhead: bool = False) -> Amounts:
+Sums = Callable[[Object, str], Amounts]
+"""(pod, "requests" or "limits") → the total of its containers."""
+
+
+def specified_sums(pod: Object, side: str) -> Amounts:
+    """Returns the total that the spec of a pod has."""
+    return container_sums(pod["spec"], side)
+
+
+def pod_requests(pod: Object, *, overhead: bool = False, sums: Sums = specified_sums) -> Amounts:
     """Returns the requests of the whole pod; with `overhead`, that of the runtime class is added."""
-    sums = _total(pod, "requests", overhead=overhead)
+    total = _total(pod, "requests", sums, overhead=overhead)
     if overhead:
-        _add(sums, amounts(pod["spec"].get("overhead")))
-    return sums
+        _add(total, amounts(pod["spec"].get("overhead")))
+    return total
 
 
-def pod_limits(pod: Object, *, overhead: bool = False) -> Amounts:
+def pod_limits(pod: Object, *, overhead: bool = False, sums: Sums = specified_sums) -> Amounts:
     """Returns the limits of the whole pod; with `overhead`, that of the runtime class is added to existing limits."""
-    sums = _total(pod, "limits", overhead=overhead)
+    total = _total(pod, "limits", sums, overhead=overhead)
     if overhead:
         extra = amounts(pod["spec"].get("overhead"))
-        _add(sums, {name: amount for name, amount in extra.items() if sums.get(name, _NONE).sign})
-    return sums
+        _add(total, {name: amount for name, amount in extra.items() if total.get(name, _NONE).sign})
+    return total
 
 
 #: Fields of the spec with containers that can be resized → their statuses.
@@ -140,14 +149,13 @@ def with_status_resources(pod: StoredObject) -> StoredObject:
 
 
 def with_allocated_resources(pod: Object) -> Object:
-    """Returns a copy of the pod, for usage only, whose requests include the allocated resources of a resize in progress."""
+    """Returns a copy of the pod, for usage only, whose requests include the allocated resources of a resize in progress, as
+    minors before 1.37 count them: container by container.
+    """
     statuses = _statuses_with_resources(pod)
     if not statuses:
         return pod
-    refused = any(
-        condition.get("type") == "PodResizePending" and condition.get("reason") == "Infeasible"
-        for condition in (pod.get("status") or {}).get("conditions") or ()
-    )
+    refused = _is_infeasible(pod)
     spec = dict(pod["spec"])
     for field in STATUSES:
         spec[field] = [
@@ -157,6 +165,40 @@ def with_allocated_resources(pod: Object) -> Object:
             for container in spec.get(field) or ()
         ]
     return {**pod, "spec": spec}
+
+
+def _is_infeasible(pod: Object) -> bool:
+    """Reports whether the node has refused a resize of the pod for good (IsPodResizeInfeasible)."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(one.get("type") == "PodResizePending" and one.get("reason") == "Infeasible" for one in conditions)
+
+
+def resizing_sums(pod: Object, side: str) -> Amounts:
+    """Returns the largest total, while a resize is in progress: of what the spec has (unless the resize is infeasible), what is
+    allocated to the containers, and what is in effect.
+    """
+    status = pod.get("status") or {}
+    statuses = {one["name"]: one for field in STATUSES.values() for one in status.get(field) or ()}
+    if not statuses:
+        return container_sums(pod["spec"], side)
+    specified = {} if _is_infeasible(pod) else pod["spec"]
+    total = container_sums(specified, side)
+    for in_effect in (True, False) if side == "requests" else (True,):
+
+        def held(container: Object, in_effect: bool = in_effect) -> Object:
+            found = _held(statuses.get(container["name"], {}), side, in_effect=in_effect)
+            if found is None:
+                found = (container.get("resources") or {}).get(side) if specified else None
+            return {**container, "resources": {side: found}}
+
+        _take_larger(total, container_sums({kind: [held(one) for one in pod["spec"].get(kind) or ()] for kind in STATUSES}, side))
+    return total
+
+
+def _held(status: StoredObject, side: str, *, in_effect: bool) -> Mapping[str, str] | None:
+    """Returns what is allocated to a container, or what is in effect, if its status says so."""
+    found: Mapping[str, str] | None = (status.get("resources") or {}).get(side) if in_effect else None
+    return status.get("allocatedResources") if found is None and side == "requests" else found
 
 
 def _statuses_with_resources(pod: StoredObject) -> Mapping[str, StoredObject]:
@@ -174,10 +216,10 @@ def _with_allocated(container: Object, status: StoredObject, refused: bool) -> O
     return {**container, "resources": {side: {k: str(v) for k, v in sums.items()} for side, sums in resources.items()}}
 
 
-def _total(pod: Object, side: str, *, overhead: bool) -> Amounts:
+def _total(pod: Object, side: str, sums: Sums, *, overhead: bool) -> Amounts:
     whole = _amounts_of(pod["spec"], side)
     return {
-        **container_sums(pod["spec"], side),
+        **sums(pod, side),
         **{name: amount for name, amount in whole.items() if name in COMPUTE or (overhead and is_huge_page(name))},
     }
 

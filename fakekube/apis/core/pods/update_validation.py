@@ -143,7 +143,7 @@ def _validate_gated_pod_update(munged: Object, old: Object) -> list[FieldError]:
         restore(munged, old, "nodeSelector")
     affinity, old_affinity = munged.get("affinity"), old.get("affinity")
     rules, old_rules = (affinity or {}).get("nodeAffinity"), (old_affinity or {}).get("nodeAffinity")
-    if not semantic_deep_equal(rules, old_rules):
+    if (rules is None) != (old_rules is None) or not semantic_deep_equal(rules, old_rules):
         errors += _validate_node_affinity_mutation(rules or {}, old_rules or {})
         _restore_node_affinity(munged, affinity, old_affinity, old_rules)
     return errors
