@@ -43,6 +43,10 @@ tell_of("node_ports", SERVICES, PORTS, states=[
         *CHANGED_PORTS, *({"spec.type": kind, "spec.ports": left} for kind in ("ClusterIP", "LoadBalancer") for left in (ports(None, None), ports(30001, 30002))),
         {"spec.type": "LoadBalancer", "spec.allocateLoadBalancerNodePorts": False, "spec.ports": ports(None, None)}, {"spec.type": "ExternalName", "spec.externalName": "a.b", "spec.ports": ports(None, None)},
     ]),
+    State(base={"spec.ports": ports(30011, None)}, update=[  # the other one has 30001
+        *({"spec.ports": given} for given in (ports(30001, None), ports(None, 30001), ports(30012, 30012), ports(30013, 30013, protocol="UDP"))), {"spec.ports": [{"name": "t", "port": 80, "nodePort": 30014}, {"name": "u", "port": 80, "protocol": "UDP", "nodePort": 30014}]},
+        {"spec.type": "LoadBalancer", "spec.externalTrafficPolicy": "Local", "spec.healthCheckNodePort": 30001}, {"spec.type": "LoadBalancer", "spec.externalTrafficPolicy": "Local", "spec.healthCheckNodePort": 30011},
+    ]),
 ])
 for title, allocates, numbers in (("allocated_node_ports", True, "3003"), ("given_node_ports", False, "3004")):
     told(title, PORTS, State(base={"spec.type": "LoadBalancer", "spec.allocateLoadBalancerNodePorts": allocates}, update=[
@@ -79,7 +83,7 @@ told("added_families", DUAL, State(base={"spec.ipFamilyPolicy": "SingleStack", "
 tell_of("named_services", SERVICES, DUAL, states=[State(base={**CLEARED, **NAMED}, update=[
         *({"spec.type": "ClusterIP", "spec.externalName": None, **more} for more in (
             {}, *({"spec.ipFamilyPolicy": policy} for policy in POLICIES[1:]), {"spec.ipFamilies": ["IPv6"]}, {"spec.ipFamilies": ["IPv6", "IPv4"]}, {"spec.clusterIP": "10.0.0.9"}, {"spec.clusterIP": "None"},
-            {"spec.clusterIPs": ["fd00::9", "10.0.0.9"], "spec.ipFamilyPolicy": "RequireDualStack"}, {"spec.clusterIP": "10.1.0.1"},
+            {"spec.clusterIPs": ["fd00::9", "10.0.0.9"], "spec.ipFamilyPolicy": "RequireDualStack"}, {"spec.clusterIP": "10.1.0.1"}, {"spec.clusterIP": "10.0.0.1"},
         )),
         {"spec.type": "NodePort"}, {"spec.type": "NodePort", "spec.externalName": None, "spec.ports[0].nodePort": 30020}, {"spec.externalName": "c.d"}, {"spec.externalName": ""},
 ])])
