@@ -24,8 +24,8 @@ from fakekube.apis.core.pods.resources import (
     pod_limits,
     pod_requests,
     qos_class,
-    resizing_sums,
-    specified_sums,
+    sums_of_resize,
+    sums_of_spec,
     with_allocated_resources,
 )
 from fakekube.apis.rest.cluster_access import Recorded
@@ -129,7 +129,7 @@ class _Pods(Evaluator):
     def usage(self, obj: Object, now: datetime) -> Amounts:
         if _is_over(obj, now):
             return {self.count: ONE}
-        pod, sums = (obj, resizing_sums) if from_minor(37) else (with_allocated_resources(obj), specified_sums)
+        pod, sums = (obj, sums_of_resize) if from_minor(37) else (with_allocated_resources(obj), sums_of_spec)
         used = _compute(pod_requests(pod, overhead=True, sums=sums), pod_limits(pod, overhead=True, sums=sums))
         return {self.count: ONE, "pods": ONE, **used}
 

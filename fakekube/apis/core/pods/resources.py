@@ -110,12 +110,12 @@ Sums = Callable[[Object, str], Amounts]
 """(pod, "requests" or "limits") → the total of its containers."""
 
 
-def specified_sums(pod: Object, side: str) -> Amounts:
+def sums_of_spec(pod: Object, side: str) -> Amounts:
     """Returns the total that the spec of a pod has."""
     return container_sums(pod["spec"], side)
 
 
-def pod_requests(pod: Object, *, overhead: bool = False, sums: Sums = specified_sums) -> Amounts:
+def pod_requests(pod: Object, *, overhead: bool = False, sums: Sums = sums_of_spec) -> Amounts:
     """Returns the requests of the whole pod; with `overhead`, that of the runtime class is added."""
     total = _total(pod, "requests", sums, overhead=overhead)
     if overhead:
@@ -123,7 +123,7 @@ def pod_requests(pod: Object, *, overhead: bool = False, sums: Sums = specified_
     return total
 
 
-def pod_limits(pod: Object, *, overhead: bool = False, sums: Sums = specified_sums) -> Amounts:
+def pod_limits(pod: Object, *, overhead: bool = False, sums: Sums = sums_of_spec) -> Amounts:
     """Returns the limits of the whole pod; with `overhead`, that of the runtime class is added to existing limits."""
     total = _total(pod, "limits", sums, overhead=overhead)
     if overhead:
@@ -173,7 +173,7 @@ def _is_infeasible(pod: Object) -> bool:
     return any(one.get("type") == "PodResizePending" and one.get("reason") == "Infeasible" for one in conditions)
 
 
-def resizing_sums(pod: Object, side: str) -> Amounts:
+def sums_of_resize(pod: Object, side: str) -> Amounts:
     """Returns the largest total, while a resize is in progress: of what the spec has (unless the resize is infeasible), what is
     allocated to the containers, and what is in effect.
     """
@@ -181,22 +181,22 @@ def resizing_sums(pod: Object, side: str) -> Amounts:
     statuses = {one["name"]: one for field in STATUSES.values() for one in status.get(field) or ()}
     if not statuses:
         return container_sums(pod["spec"], side)
-    specified = {} if _is_infeasible(pod) else pod["spec"]
-    total = container_sums(specified, side)
+    spec = {} if _is_infeasible(pod) else pod["spec"]
+    total = container_sums(spec, side)
     for in_effect in (True, False) if side == "requests" else (True,):
-
-        def held(container: Object, in_effect: bool = in_effect) -> Object:
-            found = _held(statuses.get(container["name"], {}), side, in_effect=in_effect)
-            if found is None:
-                found = (container.get("resources") or {}).get(side) if specified else None
-            return {**container, "resources": {side: found}}
-
-        _take_larger(total, container_sums({kind: [held(one) for one in pod["spec"].get(kind) or ()] for kind in STATUSES}, side))
+        view: Object = {kind: [] for kind in STATUSES}
+        for kind in STATUSES:
+            for container in pod["spec"].get(kind) or ():
+                amount = _amount_in_status(statuses.get(container["name"], {}), side, in_effect=in_effect)
+                if amount is None and spec:
+                    amount = (container.get("resources") or {}).get(side)
+                view[kind].append({**container, "resources": {side: amount}})
+        _take_larger(total, container_sums(view, side))
     return total
 
 
-def _held(status: StoredObject, side: str, *, in_effect: bool) -> Mapping[str, str] | None:
-    """Returns what is allocated to a container, or what is in effect, if its status says so."""
+def _amount_in_status(status: StoredObject, side: str, *, in_effect: bool) -> Mapping[str, str] | None:
+    """Returns what is in effect, or what is allocated to a container, if its status says so."""
     found: Mapping[str, str] | None = (status.get("resources") or {}).get(side) if in_effect else None
     return status.get("allocatedResources") if found is None and side == "requests" else found
 
