@@ -179,10 +179,14 @@ class OperatorMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def create_or_change(self, data: st.DataObject) -> None:
         """Creates an object, or gives the one of this name another content."""
-        obj = data.draw(self.objects(), label="object")
+        obj = self._draw_object(data)
+        self._perform("create or change", obj, lambda: self._write(obj))
+
+    def _draw_object(self, data: st.DataObject) -> Object:
+        obj: Object = data.draw(self.objects(), label="object")
         self._names.add(obj["metadata"]["name"])
         self._deleted.discard(obj["metadata"]["name"])
-        self._perform("create or change", obj, lambda: self._write(obj))
+        return obj
 
     def _write(self, obj: Object) -> None:
         name = obj["metadata"]["name"]
@@ -206,10 +210,42 @@ class OperatorMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def delete(self, data: st.DataObject) -> None:
         """Deletes an object."""
-        name = data.draw(st.sampled_from(sorted(self._names)), label="name")
+        name = self._draw_name(data)
+        self._perform("delete", name, lambda: self._delete(name))
+
+    def _draw_name(self, data: st.DataObject) -> str:
+        """Returns the name of an object that is deleted."""
+        name: str = data.draw(st.sampled_from(sorted(self._names)), label="name")
         self._names.discard(name)
         self._deleted.add(name)
-        self._perform("delete", name, lambda: self.cluster.delete(self.resource, name, namespace=self.namespace))
+        return name
+
+    def _delete(self, name: str) -> None:
+        self.cluster.delete(self.resource, name, namespace=self.namespace)
+
+    @precondition(lambda self: bool(self._names))
+    @rule(data=st.data())
+    def create_or_change_while_stopped(self, data: st.DataObject) -> None:
+        """Creates or changes an object while the operator does not run, which has to find it out when it starts."""
+        obj = self._draw_object(data)
+        self._perform("create or change while stopped", obj, lambda: self._restart(lambda: self._write(obj)))
+
+    @precondition(lambda self: bool(self._names))
+    @rule(data=st.data())
+    def delete_while_stopped(self, data: st.DataObject) -> None:
+        """Deletes an object while the operator does not run."""
+        name = self._draw_name(data)
+        self._perform("delete while stopped", name, lambda: self._restart(lambda: self._delete(name)))
+
+    def _restart(self, change: Callable[[], object] | None = None) -> None:
+        """Stops the operator when it has come to rest, makes a change, and starts it again without faults."""
+        self.cluster.faults.clear()
+        self.settle()
+        self._stop()
+        if change is not None:
+            change()
+        self._client = self._starter.start(self.cluster.kubeconfig, self.folder)
+        self._hears(self.timeout)
 
     @precondition(lambda self: bool(self._names))
     @rule(hours=st.sampled_from((0.01, 1, 24)))
@@ -234,9 +270,7 @@ class OperatorMachine(RuleBasedStateMachine):
         self.cluster.faults.clear()
         self.settle()
         before = self.cluster.snapshot().revision
-        self._stop()
-        self._client = self._starter.start(self.cluster.kubeconfig, self.folder)
-        self._hears(self.timeout)
+        self._restart()
         self.settle()
         changed = [
             f"{one.verb} {one.resource}/{one.name}"

@@ -197,5 +197,41 @@ def test_planted_defect_is_found_and_shrunk(defect: str, words: str, steps: list
         Machine.run(max_examples=40, stateful_step_count=4, derandomize=True, attempts=3)
     shown = "\n".join(getattr(caught.value, "__notes__", ()))
     found = [step for step in re.findall(r"state\.(\w+)\(", shown) if step not in ("holds", "teardown")]
-    assert set(steps) <= set(found)
+    assert set(steps) <= {*found, *(step.removesuffix("_while_stopped") for step in found)}
     assert len(found) <= len(steps) + 2  # the number of attempts is bounded
+
+
+def test_objects_change_and_go_while_the_operator_is_stopped() -> None:
+    missed: list[str] = []
+
+    class Looker:
+        """Compares the objects when it starts with those when the one before it was stopped."""
+
+        left: ClassVar[dict[str, dict[str, str]]] = {}
+
+        def __init__(self, kubeconfig: Path) -> None:
+            found = re.search(r"server: (\S+)", kubeconfig.read_text())
+            assert found is not None
+            self._server = found[1]
+            before, now = self.left.pop(self._server, {}), self._versions()
+            missed.extend("deleted" if name not in now else "changed" for name in before if before[name] != now.get(name))
+
+        def stop(self) -> None:
+            self.left[self._server] = self._versions()
+
+        def _versions(self) -> dict[str, str]:
+            with urllib.request.urlopen(f"{self._server}/apis/{GROUP}/{VERSION}/{PLURAL}", timeout=60) as response:
+                return {one["metadata"]["name"]: one["metadata"]["resourceVersion"] for one in json.load(response)["items"]}
+
+    class Machine(OperatorMachine):
+        operator = Looker
+        resource = f"{PLURAL}.{GROUP}"
+        definitions = DEFINITION
+        quiet = patience = 0.0
+        timeout = 0.01
+
+        def objects(self) -> st.SearchStrategy[dict[str, Any]]:
+            return st.sampled_from((widget(1), widget(2)))
+
+    Machine.run(max_examples=20, derandomize=True)
+    assert set(missed) == {"changed", "deleted"}
