@@ -418,6 +418,16 @@ DEFECTS = (
     ("posters", "two-timers", "R1"),
     ("posters", "never-observed-again", "S3"),
     ("posters", "counts-all", "C5"),
+    ("tiers", "replicas-once", "S3"),
+    ("tiers", "ports-once", "S3"),
+    ("tiers", "map-order", "W13"),
+    ("tiers", "creates-again", "C6"),
+    ("tiers", "by-name", "C5"),
+    ("tiers", "all-namespaces", "C5"),
+    ("tiers", "conflict-is-fine", "C1"),
+    ("tiers", "own-labels", "C3"),
+    ("tiers", "takes-over", "C5"),
+    ("tiers", "unguarded-status", "C3"),
 )
 
 
@@ -434,6 +444,8 @@ SUSPECTED = frozenset(
         ("batches", "puts-its-own"),
         ("shelves", "print-once"),
         ("gauges", "salted"),
+        ("tiers", "map-order"),
+        ("tiers", "own-labels"),
     }
 )
 
