@@ -227,6 +227,7 @@ def test_objects_change_and_go_while_the_operator_is_stopped() -> None:
         operator = Looker
         resource = f"{PLURAL}.{GROUP}"
         definitions = DEFINITION
+        faults: ClassVar = {"none": lambda _cluster, _resource: None}  # the operator tries nothing again
         quiet = patience = 0.0
         timeout = 0.01
 
