@@ -16,7 +16,6 @@ from __future__ import annotations
 import json as stdlib_json
 import re
 from collections.abc import Iterator
-from decimal import Decimal
 from math import isfinite, isnan
 from typing import Any, Final
 
@@ -25,7 +24,7 @@ import orjson
 from fakekube.apimachinery.codecs import DecodeError, EncodeError
 from fakekube.base.golang.json_reader import JSONSyntaxError, Overflow, Reader, utf8
 from fakekube.base.golang.json_writer import RawObject, plain_form, write_json
-from fakekube.base.golang.strconv import INT64, unmarshal_error
+from fakekube.base.golang.strconv import INT64, json_float, unmarshal_error
 
 __all__ = [
     "Overflow",
@@ -296,7 +295,7 @@ def _ends_number(text: bytes, ending: re.Pattern[bytes]) -> bool:
 
 
 def float_text(number: float) -> str:
-    """Prints a float like Go's encoding/json: shortest digits, an exponent only below 1e-6 and from 1e21.
+    """Prints a float like Go's encoding/json.
 
     Raises:
         EncodeError: the number is infinite or NaN.
@@ -304,9 +303,7 @@ def float_text(number: float) -> str:
     if not isfinite(number):
         word = "NaN" if isnan(number) else "+Inf" if number > 0 else "-Inf"
         raise EncodeError(f"json: unsupported value: {word}")
-    if number == 0 or 1e-6 <= abs(number) < 1e21:
-        return format(Decimal(repr(number)), "f").removesuffix(".0")
-    return repr(float(number)).replace("e-0", "e-")
+    return json_float(number)
 
 
 def _scalar(value: Any) -> bytes:

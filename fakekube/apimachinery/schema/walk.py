@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from fakekube.apimachinery.schema.model import Field, Shape, Type
 from fakekube.apimachinery.schema.strict import MAXIMUM_STRICT_ERRORS, Strict
-from fakekube.base.golang.strconv import json_kind, unmarshal_error
+from fakekube.base.golang.strconv import json_float, json_kind, unmarshal_error
 
 # --- Duplicate members -----------------------------------------------------------------------------------------------
 # A null that follows another value does not change Go's structs and scalars.
@@ -144,7 +144,7 @@ class Walk:
         known = getattr(number, "literal", None)
         if known is None and type(number) is float and self._literals is not None:
             known = _value_at(self._literals(), self.stack)
-        return known if isinstance(known, str) else repr(number).replace("e-0", "e-")
+        return known if isinstance(known, str) else json_float(number)
 
     def custom_unmarshal(self, read: Decoder, value: Any) -> Any:
         """Decodes a type with a custom UnmarshalJSON: without strict errors, and any error ends the decode at once."""

@@ -130,6 +130,13 @@ def _to_integers(value: Any) -> Any:
     return json_number(value) if isinstance(value, float) else value
 
 
+def json_float(value: float) -> str:
+    """Prints a finite number like encoding/json: the shortest digits, with an exponent only below 1e-6 and from 1e21."""
+    if value == 0 or 1e-6 <= abs(value) < _PRINTED_WITH_EXPONENT:
+        return format(Decimal(repr(value)), "f").removesuffix(".0")
+    return repr(value).replace("e-0", "e-")
+
+
 def json_number(value: float) -> float:
     """Returns the number that results from encoding a float as JSON and decoding it: a whole float becomes an integer."""
     return int(Decimal(repr(value))) if value.is_integer() and abs(value) < _PRINTED_WITH_EXPONENT else value

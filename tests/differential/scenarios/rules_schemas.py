@@ -85,7 +85,7 @@ def forms_of_numbers(c: Client) -> None:
     path = namespaced(c, "apps/v1", "deployments")
     c.post(path, workload())
     surge, cpu = '"strategy":{{"rollingUpdate":{{"maxSurge":{}}}}}', '"template":{{"spec":{{"containers":[{{"name":"c","image":"i","resources":{{"limits":{{"cpu":{}}}}}}}]}}}}'
-    for number in ("1e20", "18446744073709551616", "1.0", "1e2", "1.5", "0.1e1", "1E5", "1e21", "1e-7"):
+    for number in ("1e20", "18446744073709551616", "1.0", "1e2", "1.5", "0.1e1", "1E5", "1e21", "1e-7", "-1e-6"):
         for field, place in (('"replicas":{}', "/spec/replicas"), (surge, "/spec/strategy/rollingUpdate/maxSurge"), (cpu, "/spec/template/spec/containers/0/resources")):
             patch = f'{{"spec":{{{field.format(number)}}}}}'
             for ctype in (MERGE, STRATEGIC):
