@@ -184,7 +184,7 @@ class AllowedValues:
     def detail(self) -> str:
         """The detail of errors."""
         texts = [item if isinstance(item, str) else json.dumps(item).decode() for item in self.values]
-        return field.not_supported("", "", texts, plain=True).detail
+        return field.not_supported("", "", texts).detail
 
 
 _known_enums: Final[BoundedCache[int, AllowedValues]] = BoundedCache(64)
@@ -210,7 +210,7 @@ def _enum_errors(schema: Schema, value: Any, path: str) -> list[FieldError]:
     values = schema.get("enum")
     if not values or value in (allowed := allowed_values(values)):
         return []
-    return [FieldError(FieldErrorType.NOT_SUPPORTED, path, value, allowed.detail, plain=True)]
+    return [FieldError(FieldErrorType.NOT_SUPPORTED, path, value, allowed.detail)]
 
 
 def becomes(value: Any, item: Any) -> bool:

@@ -125,8 +125,6 @@ class FieldError:
     path: str
     value: Any = OMITTED
     detail: str = ""
-    plain: bool = False
-    """Whether Go holds an unsupported value as a plain string, and not as a string type of its own."""
 
     def __post_init__(self) -> None:
         _budget.left -= 1
@@ -138,9 +136,7 @@ class FieldError:
         """The message without the path, as a cause of a Status has it."""
         text = self.type.words
         if self.type not in _WITHOUT_VALUE and self.value is not OMITTED:
-            typed = self.type is FieldErrorType.NOT_SUPPORTED and not self.plain
-            printed = go_json if typed and not isinstance(self.value, Printed) else _print
-            text = f"{text}: {printed(self.value)}"
+            text = f"{text}: {_print(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
     @property
@@ -165,9 +161,13 @@ def immutable(path: str, value: Any) -> FieldError:
 
 
 def not_supported(path: str, value: Any, supported: Iterable[str], *, plain: bool = False) -> FieldError:
-    """Returns an error that lists `supported` in the given order (the real server sorts sets, and keeps the order of lists)."""
+    """Returns an error that lists `supported` in the given order (the real server sorts sets, and keeps the order of lists).
+
+    `plain`: Go holds the value as a plain string, and not in a string type of its own.
+    """
+    shown = value if plain or not isinstance(value, str) or isinstance(value, Printed) else Typed(value)
     values = ", ".join(go_quote(item) for item in supported)
-    return FieldError(FieldErrorType.NOT_SUPPORTED, path, value, f"supported values: {values}" if values else "", plain)
+    return FieldError(FieldErrorType.NOT_SUPPORTED, path, shown, f"supported values: {values}" if values else "")
 
 
 def duplicate(path: str, value: Any) -> FieldError:
