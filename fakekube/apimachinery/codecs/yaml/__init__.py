@@ -47,8 +47,9 @@ def loads(body: bytes) -> tuple[Any, list[str]]:
     Raises:
         DecodeError: the body is not valid YAML; with go-yaml's message.
     """
-    other = _has_control_characters(body) or (_has_other_escapes(body) and _has_other_escapes(body.replace(rb"\\", b"")))
-    if body[:1] == b"{" and not other:
+    if body[:1] == b"{" and not (
+        _has_control_characters(body) or (_has_other_escapes(body) and _has_other_escapes(body.replace(rb"\\", b"")))
+    ):
         try:
             value = orjson.loads(body)
             text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
