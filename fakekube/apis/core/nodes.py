@@ -40,7 +40,7 @@ ANNOTATIONS = "metadata.annotations"
 LEASE_OF_OTHER_NODE = "can only access node lease with the same name as the requesting node"
 CSI_NODE_OF_OTHER_NODE = "can only access CSINode with the same name as the requesting node"
 
-_MAXIMUM_OF_PREEMPTION: Final = 20
+_MAX_PREEMPTION_KEYS: Final = 20
 
 _is_feature = re.compile("[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*").fullmatch
 _FEATURE_TEXT = (
@@ -81,7 +81,7 @@ class NodeStrategy(RevalidatingStrategy):
             errors += positive(swap, "metadata.nodeSwapStatus.capacity")
         errors += _validate_features(status.get("declaredFeatures") or ())
         errors += _validate_pod_cidrs(spec.get("podCIDRs") or [])
-        return errors + _validate_preemption_policy(spec.get("podPreemptionPolicy") or {}, {})
+        return errors + _validate_preemption_policy(spec, {})
 
     def validate_change(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         return _validate_node_change(obj, old)
@@ -127,16 +127,17 @@ def _validate_node_change(obj: Object, old: Object) -> list[FieldError]:
     errors += _validate_taints(spec.get("taints") or (), "metadata.taints")
     if spec.get("externalID", "") != old_spec.get("externalID", ""):
         errors.append(forbidden("spec.externalID", "may not be updated"))
-    return errors + _validate_preemption_policy(spec.get("podPreemptionPolicy") or {}, old_spec.get("podPreemptionPolicy") or {})
+    return errors + _validate_preemption_policy(spec, old_spec)
 
 
-def _validate_preemption_policy(policy: Object, old: Object) -> list[FieldError]:
+def _validate_preemption_policy(spec: Object, old_spec: Object) -> list[FieldError]:
     """Validates the policy of preemption by resizes, unless it is unchanged (Validate_NodePodPreemptionPolicy)."""
-    keys, path = policy.get("disableResizePreemption") or [], "spec.podPreemptionPolicy.disableResizePreemption"
-    if policy == old:
+    policy = spec.get("podPreemptionPolicy") or {}
+    if policy == (old_spec.get("podPreemptionPolicy") or {}):
         return []
-    if len(keys) > _MAXIMUM_OF_PREEMPTION:
-        return [too_many(path, len(keys), _MAXIMUM_OF_PREEMPTION)]
+    keys, path = policy.get("disableResizePreemption") or [], "spec.podPreemptionPolicy.disableResizePreemption"
+    if len(keys) > _MAX_PREEMPTION_KEYS:
+        return [too_many(path, len(keys), _MAX_PREEMPTION_KEYS)]
     errors = [error for index, name in enumerate(keys) for error in label_name(name, f"{path}[{index}]")]
     return errors + [duplicate(f"{path}[{index}]", keys[index]) for index in repeated_indices(keys)]
 

@@ -14,7 +14,7 @@ from fakekube.apimachinery.errors.field import duplicate, not_found, required, t
 from fakekube.apis.validation.checks import condition_reason, repeated_indices
 from fakekube.apis.validation.rules import Rule, each, fits, form, needed, nonempty, one_of, rules, then
 
-_MAXIMUM: Final = 16
+_MAX_CONDITIONS: Final = 16
 REASON: Final = form(condition_reason, "reason of a condition")
 
 _CONDITION = rules(
@@ -24,8 +24,6 @@ _CONDITION = rules(
     Rule("reason", then(needed(), fits(256))),
     Rule("message", fits(1024)),
 )
-
-
 #: What is validated by hand, also where nothing changes.
 _REASONS = rules(
     "VolumeHealthStatus",
@@ -78,8 +76,8 @@ def _validate_conditions(health: Mapping[str, Any], before: Mapping[str, Any], p
     known: Sequence[Mapping[str, Any]] = before.get("healthConditions") or []
     if conditions == known:
         return []
-    if len(conditions) > _MAXIMUM:
-        return [too_many(path, len(conditions), _MAXIMUM)]
+    if len(conditions) > _MAX_CONDITIONS:
+        return [too_many(path, len(conditions), _MAX_CONDITIONS)]
     keys = [(item.get("status", ""), item.get("reason", "")) for item in conditions]
     errors = [duplicate(f"{path}[{index}]", conditions[index]) for index in repeated_indices(keys)]
     return errors + [

@@ -177,18 +177,17 @@ def sums_of_resize(pod: Object, side: str) -> Amounts:
     """Returns the largest total, while a resize is in progress: of what the spec has (unless the resize is infeasible), what is
     allocated to the containers, and what is in effect.
     """
-    status = pod.get("status") or {}
-    statuses = {one["name"]: one for field in STATUSES.values() for one in status.get(field) or ()}
+    statuses = _statuses(pod)
     if not statuses:
-        return container_sums(pod["spec"], side)
-    spec = {} if _is_infeasible(pod) else pod["spec"]
-    total = container_sums(spec, side)
+        return sums_of_spec(pod, side)
+    refused = _is_infeasible(pod)
+    total = {} if refused else sums_of_spec(pod, side)
     for in_effect in (True, False) if side == "requests" else (True,):
         view: Object = {kind: [] for kind in STATUSES}
         for kind in STATUSES:
             for container in pod["spec"].get(kind) or ():
                 amount = _amount_in_status(statuses.get(container["name"], {}), side, in_effect=in_effect)
-                if amount is None and spec:
+                if amount is None and not refused:
                     amount = (container.get("resources") or {}).get(side)
                 view[kind].append({**container, "resources": {side: amount}})
         _take_larger(total, container_sums(view, side))
@@ -201,10 +200,15 @@ def _amount_in_status(status: StoredObject, side: str, *, in_effect: bool) -> Ma
     return status.get("allocatedResources") if found is None and side == "requests" else found
 
 
-def _statuses_with_resources(pod: StoredObject) -> Mapping[str, StoredObject]:
-    """Returns the statuses of containers that have resources, by the name of the container."""
+def _statuses(pod: StoredObject) -> Mapping[str, StoredObject]:
+    """Returns the statuses of containers, by the name of the container."""
     status = pod.get("status") or {}
-    return {one["name"]: one for field in STATUSES.values() for one in status.get(field) or () if "resources" in one}
+    return {one["name"]: one for field in STATUSES.values() for one in status.get(field) or ()}
+
+
+def _statuses_with_resources(pod: StoredObject) -> Mapping[str, StoredObject]:
+    """Returns the statuses that have resources."""
+    return {name: one for name, one in _statuses(pod).items() if "resources" in one}
 
 
 def _with_allocated(container: Object, status: StoredObject, refused: bool) -> Object:
