@@ -46,6 +46,11 @@ class State:
     """Edits that are stored before the others are sent."""
 
 
+def each(path: str, *values: Any, **more: Any) -> list[dict[str, Any]]:
+    """An edit for each of the values: that of the path, and `more` besides."""
+    return [{path: value, **more} for value in values]
+
+
 def edited(obj: Object, edit: Edit) -> Object:
     """A copy of an object with an edit."""
     out = copy.deepcopy(obj)

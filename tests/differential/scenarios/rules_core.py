@@ -5,17 +5,13 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from tests.differential.rule_tables import State, tell
+from tests.differential.rule_tables import State, each, tell
 
 # fmt: off
 tell_of = functools.partial(tell, module="rules_core")
 
 Edit = dict[str, Any]
 LONG = "x" * 64
-
-
-def each(path: str, *values: Any, **more: Any) -> list[Edit]:
-    return [{path: value, **more} for value in values]
 
 
 # ---------------------------------------------------------------- limit ranges, quotas

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.differential.client import MERGE, Client
 from tests.differential.registry import scenario
-from tests.differential.rule_tables import tell
+from tests.differential.rule_tables import each, tell
 from tests.differential.steps import until
 
 # fmt: off
@@ -22,10 +22,6 @@ CRD: Edit = {"metadata": {"name": "widgets.rules.example.com"}, "spec": {"group"
 V = "spec.versions[0]"
 S = f"{V}.schema.openAPIV3Schema"
 A, L = f"{S}.properties.spec.properties.a", f"{S}.properties.spec.properties.l"
-
-
-def each(path: str, *values: Any, **more: Any) -> list[Edit]:
-    return [{path: value, **more} for value in values]
 
 
 DEFINITIONS: list[Edit] = [

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.differential.client import Client
 from tests.differential.registry import scenario
-from tests.differential.rule_tables import State, tell
+from tests.differential.rule_tables import State, each, tell
 
 # fmt: off
 
@@ -24,10 +24,6 @@ SERVICE: Edit = {"spec": {"ports": [{"port": 80}], "type": "LoadBalancer"}}
 POLICY: Edit = {"spec": {"podSelector": {}}}
 SLICE: Edit = {"spec": {"driver": "a.b", "pool": {"name": "p", "resourceSliceCount": 1, "generation": 1}, "nodeName": "n", "devices": [{"name": "d"}]}}
 RANGES = (["1.2.3.4/8"], ["01.0.0.0/8"], ["1.0.0.0/08"], ["::ffff:1.0.0.0/104"], ["2001:DB8::/32"], ["1.0.0.0/8"], ["2001:db8::1/32"], ["x"])
-
-
-def each(path: str, *values: Any) -> list[Edit]:
-    return [{path: value} for value in values]
 
 
 tell_of("leases", "coordination.k8s.io/v1/leases", {"spec": {}}, create=[{"spec.preferredHolder": "x"}, {"spec.preferredHolder": "x", "spec.strategy": ""}, {"spec.preferredHolder": "x", "spec.strategy": "OldestEmulationVersion"}, {"spec.strategy": "Nope"}, {"spec.strategy": "a b/c"}, {"spec.strategy": "a.b/c"}], states=[State(update=[{"spec.preferredHolder": "x"}])])

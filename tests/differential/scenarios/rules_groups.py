@@ -6,7 +6,7 @@ import base64
 import functools
 from typing import Any
 
-from tests.differential.rule_tables import State, tell
+from tests.differential.rule_tables import State, each, tell
 
 # fmt: off
 tell_of = functools.partial(tell, module="rules_groups")
@@ -15,10 +15,6 @@ Edit = dict[str, Any]
 TIME = "2026-01-01T00:00:00Z"
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 WORKLOAD: dict[str, Any] = {"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}}
-
-
-def each(path: str, *values: Any, **more: Any) -> list[Edit]:
-    return [{path: value, **more} for value in values]
 
 
 # ---------------------------------------------------------------- apps

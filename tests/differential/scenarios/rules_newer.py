@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 
 from tests.differential.client import Client
 from tests.differential.registry import scenario
-from tests.differential.rule_tables import State, tell
+from tests.differential.rule_tables import State, each, tell
 from tests.differential.steps import until
 
 # fmt: off
@@ -31,10 +31,6 @@ OTHER = ed25519.Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32)
 
 #: What stands in a PEM block, in JSON and in a message within JSON.
 _CONTENT = re.compile(r"(-----BEGIN [A-Z]+-----)(?:(?!-----END).)*")
-
-
-def each(path: str, *values: Any, **more: Any) -> list[Edit]:
-    return [{path: value, **more} for value in values]
 
 
 def certificate(key: Any = KEY, *, authority: bool = True, start: datetime = datetime(2026, 1, 1), end: datetime = datetime(2036, 1, 1), name: str = "a", **names: Any) -> x509.Certificate:

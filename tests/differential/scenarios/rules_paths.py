@@ -8,17 +8,13 @@ from typing import Any
 from tests.differential.client import Client
 from tests.differential.pacing import until
 from tests.differential.registry import scenario
-from tests.differential.rule_tables import Edit, State, tell
+from tests.differential.rule_tables import Edit, State, each, tell
 from tests.differential.scenarios.quotas import core, grouped, quota, used
 from tests.differential.scenarios.rules_groups import CSR, ED, pem
 
 # fmt: off
 
 tell_of = functools.partial(tell, module="rules_paths")
-
-
-def each(path: str, *values: Any) -> list[Edit]:
-    return [{path: value} for value in values]
 
 
 def expression(key: str, *values: str, operator: str = "In") -> Edit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from tests.differential.rule_tables import State, tell
+from tests.differential.rule_tables import State, each, tell
 
 # fmt: off
 
@@ -16,10 +16,6 @@ GROUP: Edit = {"spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
 TEMPLATE: Edit = {"name": "t", "schedulingPolicy": {"basic": {}}}
 WORKLOAD: Edit = {"spec": {"podGroupTemplates": [TEMPLATE]}}
 FIRST = "spec.podGroupTemplates[0]"
-
-
-def each(path: str, *values: Any) -> list[Edit]:
-    return [{path: value} for value in values]
 
 
 def of_group(path: str) -> list[Edit]:

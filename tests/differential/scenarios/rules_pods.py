@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from tests.differential.rule_tables import State, tell
+from tests.differential.rule_tables import State, each, tell
 
 # fmt: off
 tell_of = functools.partial(tell, module="rules_pods")
@@ -29,10 +29,6 @@ def projected(*sources: Any, **more: Any) -> Edit:
 
 def env(**source: Any) -> Edit:
     return {f"{C}.env": [{"name": "E", "valueFrom": source}]}
-
-
-def each(path: str, *values: Any, **more: Any) -> list[Edit]:
-    return [{path: value, **more} for value in values]
 
 
 ANNOTATIONS = [
