@@ -16,6 +16,7 @@ Invariants:
 * One thread at a time waits for the descriptors, and a descriptor has at most one callback running.
 * A descriptor is watched from `watch` to `forget`, or until its callback returns False, except while its callback runs.
 * A descriptor is not watched any more once its `on_taken` is called: its owner decides who receives while the callback runs.
+* A thread that waits refers to no callback: it would keep the server of a connection that has ended.
 * Without a descriptor there is no thread, after a few seconds; before the first one there is no selector either.
 
 Specified by: the pattern Leader/Followers (Schmidt et al., Pattern-Oriented Software Architecture 2).
@@ -172,7 +173,11 @@ class LeaderFollowers:
         if fileno not in self._selector.get_map():
             self._selector.register(fileno, selectors.EVENT_READ, watch)
         if self._lead is None:
-            self._start_lead()
+            try:
+                self._start_lead()
+            except RuntimeError:
+                self._unregister(fileno)
+                raise
 
     def _unregister(self, fileno: int) -> None:
         if self._selector is not None and fileno in self._selector.get_map():
@@ -199,17 +204,20 @@ class LeaderFollowers:
         selector = self._selector
         assert selector is not None
         lead.thread = threading.get_ident()
-        watched = selector.get_map()
-        while True:
-            lead.turn = None
-            found = selector.select(_PATIENCE)
-            if not found and self._end_if_unused(lead):
-                return
-            for key, _ in found:
-                if watched.get(key.fd) is not key:
-                    continue  # an earlier callback has changed what is watched; what still happens is found again
-                if not self._run_turn(lead, key.fd, key.data):
-                    return
+        while self._run_turns(lead, selector):
+            pass
+
+    def _run_turns(self, lead: _Lead, selector: selectors.BaseSelector) -> bool:
+        """Waits once, and runs the callbacks of what is found; returns False if the thread does not lead any more."""
+        found, watched = selector.select(_PATIENCE), selector.get_map()
+        if not found:
+            return not self._end_if_unused(lead)
+        for key, _ in found:
+            if watched.get(key.fd) is not key:
+                continue  # an earlier callback has changed what is watched; what still happens is found again
+            if not self._run_turn(lead, key.fd, key.data):
+                return False
+        return True
 
     def _run_turn(self, lead: _Lead, fileno: int, watch: _Watch) -> bool:
         """Runs a callback; returns False if another thread has taken the lead meanwhile."""
@@ -253,13 +261,15 @@ class LeaderFollowers:
     def _end_if_unused(self, lead: _Lead) -> bool:
         """Ends the lead if nothing is watched. Returns False if it goes on."""
         with self._lock:
-            assert self._selector is not None
-            if self._lead is lead and not self._selector.get_map():
-                self._lead = None
-                self._selector.close()
-                self._selector = None
+            if self._lead is not lead:  # taken between the end of the last callback and the wait
                 return True
-        return False
+            assert self._selector is not None
+            if self._selector.get_map():
+                return False
+            self._lead = None
+            self._selector.close()
+            self._selector = None
+            return True
 
     def _call_follower(self) -> None:
         """Makes a follower look after the leader."""
@@ -277,37 +287,42 @@ class LeaderFollowers:
     # --- In the follower's thread -------------------------------------------------------------------------------------
 
     def _follow(self) -> None:
-        """Looks after the leader, and takes the lead if a callback takes too long."""
+        """Looks after the leader, and leads itself if a callback takes too long."""
+        successor = self._look_after_leader()
+        if successor is not None:
+            self._run_lead(successor)
+
+    def _look_after_leader(self) -> _Lead | None:
+        """Returns the lead that this thread has taken; None if the follower is not needed any more."""
         quiet = 0
         while True:
             lead = self._lead
             turn, turns = (None, 0) if lead is None else (lead.turn, lead.turns)
             time.sleep(_TURN_SECONDS)
             if lead is not None and turn is not None and lead.turn is turn:
-                if self._take_lead(lead, turn):
-                    return
+                if (successor := self._take_lead(lead, turn)) is not None:
+                    return successor
             elif lead is self._lead and (lead is None or lead.turns == turns):
                 quiet += 1
                 if quiet >= _ALERT_TURNS:
                     if not self._sleep(lead, turns):
-                        return
+                        return None
                     quiet = 0
                 continue
             quiet = 0
 
-    def _take_lead(self, lead: _Lead, turn: _Turn) -> bool:
-        """Leads in this thread if the callback is still running; returns False if it has ended."""
+    def _take_lead(self, lead: _Lead, turn: _Turn) -> _Lead | None:
+        """Returns a lead for this thread if the callback is still running; None if it has ended."""
         with self._lock:
             if self._lead is not lead or lead.turn is not turn:
-                return False
+                return None
             self._lead = successor = _Lead()
             self._has_follower = False
             if (current := lead.turn) is not None:  # it may have begun another one before it saw its successor
                 current.is_unregistered = self._unregister_turn(current)
         if current is not None and current.is_unregistered and current.watch.on_taken is not None:
             current.watch.on_taken()
-        self._run_lead(successor)
-        return True
+        return successor
 
     def _sleep(self, lead: _Lead | None, turns: int) -> bool:
         """Waits until the leader calls; returns False if the follower is not needed any more.

@@ -5,7 +5,8 @@ wait for the client meanwhile. Once a request was served, the leader of the requ
 requests one after the other; the loop receives again when another thread takes the lead.
 
 `StreamTransport` is the transport of a watch on a stream, for the pump: the client's windows limit what it sends, not a socket.
-The pump calls it in the loop's thread; a worker calls it to begin a watch. Events are reported in the loop's thread only.
+The pump calls it in the loop's thread; the thread that serves the request calls it to begin a watch. Events are reported in the
+loop's thread only.
 
 Invariants:
 
@@ -283,7 +284,6 @@ class ConnectionSocket:
         try:
             REQUEST_THREADS.watch(self._transport.fileno(), self._on_readable, self._on_lead_taken)
         except RuntimeError:  # no thread can be started
-            REQUEST_THREADS.forget(self._transport.fileno())
             return
         self._is_parked = True
         self._watch(self._events & WRITE)
@@ -307,7 +307,7 @@ class ConnectionSocket:
     # --- In any thread ------------------------------------------------------------------------------------------------
 
     def _on_lead_taken(self) -> None:
-        """Called when this thread, or the one in `_on_readable`, does not lead any more."""
+        """Called when the thread in `_on_readable` does not lead any more."""
         with self._lock:
             self._unpark()
 
@@ -397,7 +397,7 @@ class ConnectionSocket:
             self._close()
 
     def _is_unused(self) -> bool:
-        """Reports, once, that the connection has ended and no worker serves it. With the lock held."""
+        """Reports, once, that the connection has ended and no thread serves it. With the lock held."""
         if self._closed or not self._ended or self._running:
             return False
         self._closed = True

@@ -1,4 +1,4 @@
-"""Serves one request of a connection in a worker thread: calls the application and sends its response on the stream.
+"""Serves one request of a connection: calls the application and sends its response on the stream.
 
 If the application raises an exception, the stream is reset and the connection continues, as in Go's server after a panic of
 the handler. Reading `wsgi.input`, the body of the request, enlarges the client's window.

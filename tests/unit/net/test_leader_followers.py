@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -233,7 +234,6 @@ def test_a_callback_that_begins_while_the_lead_is_taken_is_left_to_the_successor
     lead = Lead()
     lead.turn = leader_followers._Turn(first.fileno(), watch)
     threads._lead = lead
-    monkeypatch.setattr(threads, "_run_lead", lambda successor: None)
     monkeypatch.setattr(leader_followers, "_Turn", lambda fileno, watch: lead.begun)
     assert threads._take_lead(lead, seen)
     assert not run_turn(lead, first.fileno(), watch)
@@ -254,11 +254,8 @@ def test_a_callback_that_ends_while_the_lead_is_taken_is_watched_again(threads: 
 
         def __bool__(self) -> bool:
             lead = threads._lead
-            if lead is not None and lead.turn is not None:
-                taker = threading.Thread(target=threads._take_lead, args=(lead, lead.turn), daemon=True)
-                taker.start()
-                while threads._lead is lead:
-                    pass
+            if lead is not None and (turn := lead.turn) is not None and (successor := threads._take_lead(lead, turn)) is not None:
+                threading.Thread(target=threads._run_lead, args=(successor,), daemon=True).start()
             return True
 
     def receive() -> Verdict:
@@ -412,3 +409,56 @@ def test_a_follower_tells_the_owner_of_a_descriptor(threads: LeaderFollowers) ->
     assert taken.wait(TIMEOUT)
     for one in (client, server):
         one.close()
+
+
+def test_what_cannot_be_watched_for_lack_of_threads_can_be_watched_later(
+    threads: LeaderFollowers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, server = socket.socketpair()
+    served = threading.Event()
+
+    def refuse() -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(leader_followers, "WORKERS", _Workers(before=refuse))
+        with pytest.raises(RuntimeError):
+            threads.watch(server.fileno(), _watches_on)
+    threads.watch(server.fileno(), lambda: served.set() or False)  # type: ignore[func-returns-value]
+    client.send(b"x")
+    assert served.wait(TIMEOUT)
+    for one in (client, server):
+        one.close()
+
+
+class _Callback:
+    """A callback that ends its watch; a long one waits until a follower has taken the lead."""
+
+    def __init__(self, is_long: bool) -> None:
+        self.taken = threading.Event()
+        if not is_long:
+            self.taken.set()
+
+    def __call__(self) -> bool:
+        assert self.taken.wait(TIMEOUT)
+        return False
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_a_thread_that_waits_refers_to_no_callback(threads: LeaderFollowers, pair: Callable[..., Pair], is_long: bool) -> None:
+    pair()  # so that somebody waits
+    client, server = socket.socketpair()
+    callback, dropped = _Callback(is_long), threading.Event()
+    weakref.finalize(callback, dropped.set)
+    threads.watch(server.fileno(), callback, callback.taken.set)
+    del callback
+    client.send(b"x")
+    assert dropped.wait(TIMEOUT)
+    for one in (client, server):
+        one.close()
+
+
+def test_a_leader_whose_lead_was_taken_while_it_began_to_wait_ends(pair: Callable[..., Pair], threads: LeaderFollowers) -> None:
+    assert pair().ask() == b"x"
+    assert threads._end_if_unused(leader_followers._Lead())
+    assert pair().ask() == b"x"
