@@ -104,17 +104,20 @@ VISITED: Final = 256
 def untrack(*found: object) -> None:
     """Takes objects out of the work of the collector; they must be in no cycle, now and later."""
     take_out = _find_function()
+    if take_out is None:
+        return
     for one in found:
         if gc.is_tracked(one):  # the function would read memory that others do not have
             take_out(one)
 
 
 @functools.cache
-def _find_function() -> Callable[[object], object]:
+def _find_function() -> Callable[[object], object] | None:
+    """Returns the function of CPython; None in other implementations, which may not have `gc.is_tracked` either."""
     try:
         import ctypes
 
         prototype = ctypes.PYFUNCTYPE(None, ctypes.py_object)
         return prototype(("PyObject_GC_UnTrack", ctypes.pythonapi))
     except (ImportError, AttributeError):
-        return id  # which changes nothing
+        return None

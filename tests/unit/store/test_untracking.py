@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fakekube.store import Bucket, Store
+from fakekube.store import Bucket, Store, values
 from fakekube.store.values import VISITED, untrack
 
 LARGE = 2 * VISITED
@@ -59,3 +59,9 @@ def test_what_is_not_visited_is_freed_with_its_last_reference() -> None:
 
 def test_objects_that_no_collector_knows_are_left_alone() -> None:
     untrack(1, "text", None, b"", ())
+
+
+def test_nothing_is_taken_out_where_the_function_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(values, "_find_function", lambda: None)
+    monkeypatch.delattr(gc, "is_tracked")
+    untrack([])
