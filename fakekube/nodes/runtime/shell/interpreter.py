@@ -73,21 +73,18 @@ class Shell(ShellState):
         task = current()
         caught, ignored = task.caught, task.ignored
         try:
-            await self._run_to_end(script)
+            await self._run_to_end(self.run(script))
             action = self.traps.pop("EXIT", None)
             if action is not None:
-                await self._run_to_end(action)
+                await self._run_to_end(self._trap(action))
         finally:
             task.caught, task.ignored = caught, ignored
         return self.status
 
-    async def _run_to_end(self, part: Script | str) -> None:
-        """Runs a script, or the text of a trap, until its end or `exit`."""
+    async def _run_to_end(self, running: Awaitable[object]) -> None:
+        """Runs a script, or a trap, until its end or `exit`."""
         try:
-            if isinstance(part, str):
-                await self._trap(part)
-            else:
-                await self.run(part)
+            await running
         except Exit as end:
             self.status = end.code
         except (Break, Return):
