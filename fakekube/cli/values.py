@@ -55,7 +55,7 @@ def read_certificate(text: str) -> tuple[str, Path]:
 def read_output(text: str) -> Path:
     """Parses the path of a file that is written at the end of a long command, which must be possible."""
     path = Path(text)
-    if path.is_dir() or not is_writable(path):
+    if path.is_dir() or not _is_writable(path):
         raise argparse.ArgumentTypeError(f"{text!r} cannot be written")
     return path
 
@@ -63,12 +63,12 @@ def read_output(text: str) -> Path:
 def read_output_folder(text: str) -> Path:
     """Parses the path of a folder in which a long command writes, which must be possible."""
     path = Path(text)
-    if (path.exists() and not path.is_dir()) or not is_writable(path):
+    if (path.exists() and not path.is_dir()) or not _is_writable(path):
         raise argparse.ArgumentTypeError(f"{text!r} cannot be written")
     return path
 
 
-def is_writable(path: Path) -> bool:
+def _is_writable(path: Path) -> bool:
     """Reports whether a file or folder can be written, or made where it does not exist."""
     folder = next(parent for parent in (*path.parents, Path()) if parent.exists())
     return folder.is_dir() and os.access(path if path.exists() else folder, os.W_OK)

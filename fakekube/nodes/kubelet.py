@@ -171,7 +171,7 @@ class Kubelet(StatusManager):
         """Returns the seconds until something periodic is done again; they increase while a held clock is advanced over hours.
 
         Args:
-            name: a node, whose lease is renewed, or the uid of a pod, whose storage is looked at.
+            name: a node, which is synced, or the uid of a pod, whose storage is looked at.
         """
         real = time.monotonic()
         interval, last = self._intervals.get(name, (SYNC_EVERY, 0.0))

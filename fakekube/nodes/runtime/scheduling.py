@@ -47,7 +47,8 @@ SIGNAL_NAMES: Final = (
     "SYS",
 )
 SIGNALS: Final = {name: number for number, name in enumerate(SIGNAL_NAMES)}
-#: The signals that change nothing in a program which does not handle them. Those that stop a process do not, here.
+#: The signals without an effect on a program that does not handle them; those that would stop it are among them, since no
+#: process is stopped here.
 _IGNORED: Final = frozenset(SIGNALS[name] for name in ("CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "WINCH"))
 
 #: The maximum number of steps in the thread of the caller; a worker continues.
