@@ -193,7 +193,7 @@ def to_untyped(value: Any) -> Any:
             elif kind is int and item not in INT64:
                 container[key] = float(item)
             elif kind is Overflow:
-                raise DecodeError(unmarshal_error(f"number {item.literal}", "float64"))
+                check_numbers(value)  # another may come before it in the document
     return root[0]
 
 
@@ -201,7 +201,7 @@ def check_numbers(value: Any) -> None:
     """Checks that Go can decode a value without a type.
 
     Raises:
-        DecodeError: a number is beyond float64.
+        DecodeError: a number is beyond float64; the first one is told.
     """
     todo = [value]
     while todo:

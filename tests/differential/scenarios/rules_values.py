@@ -71,7 +71,7 @@ def numbers_beyond_float64(c: Client) -> None:
     """Strict decoding of a merge patch reads every number; without it only what reaches a field is read."""
     c.post(maps(c), {"metadata": {"name": "m"}, "data": {"a": "b"}})
     big = "1" + "0" * 310
-    for body in ('{"metadata":{"name":1E400}}', '{"unknown":-1e999}', f'{{"data":{{"a":{big}}}}}', "1e309", "[1e309]", '{"data":{"b":"1e400"}}', '{"unknown":[{"a":1e400}]}'):
+    for body in ('{"metadata":{"name":1E400}}', '{"unknown":-1e999}', f'{{"data":{{"a":{big}}}}}', "1e309", "[1e309]", '{"data":{"b":"1e400"}}', '{"unknown":[{"a":1e400}]}', '{"unknown":{"a":{"b":1e400},"c":2e400}}'):
         for checks in ("Strict", "Warn", "Ignore"):
             for kind in (MERGE, STRATEGIC):
                 c.patch(f"{maps(c)}/m", body, kind, {**DRY, "fieldValidation": checks})
