@@ -33,8 +33,9 @@ _SECONDS: Final = len(_ZERO)
 CALENDAR_YEARS: Final = 400
 CALENDAR_SECONDS: Final = 146_097 * 86_400
 
-_USUAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
-_USUAL_MICRO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z")
+#: Times that are printed as they are, if `datetime` reads them, which takes hour 24 since Python 3.14.
+_USUAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?!24)[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+_USUAL_MICRO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?!24)[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z")
 _FRACTION = re.compile(r"[.,][0-9]+")
 _PARTS = re.compile(r"([^T]+T)([0-9]+)(:[0-9]+:[0-9]+)(?:[.,]([0-9]+))?(.+)")
 

@@ -20,7 +20,9 @@ def test_zero_sleep_without_its_gate() -> None:
         request = urllib.request.Request(path, body, {"Content-Type": "application/json"})
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(request)
-    assert json.load(refused.value)["message"] == (
+    with refused.value as error:
+        message = json.load(error)["message"]
+    assert message == (
         'Pod "p" is invalid: spec.containers[0].lifecycle.preStop.sleep: Invalid value: 0: must be greater than 0 and less than '
         "terminationGracePeriodSeconds (30). Enable AllowPodLifecycleSleepActionZeroValue feature gate for zero sleep."
     )

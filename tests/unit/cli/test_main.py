@@ -270,8 +270,9 @@ def test_serve_prints_and_opens_the_address_of_its_page(tmp_path: Path) -> None:
 
 def test_serve_without_a_page() -> None:
     process, url = serve("--profile=apiserver", "--page=false")
-    with pytest.raises(urllib.error.HTTPError, match="404"):
+    with pytest.raises(urllib.error.HTTPError, match="404") as refused:
         urllib.request.urlopen(f"{url}/fakekube/", timeout=60)
+    refused.value.close()
     process.terminate()
     text, _ = process.communicate(timeout=60)
     assert "page" not in text

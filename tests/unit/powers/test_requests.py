@@ -170,7 +170,7 @@ def test_exchanges_of_one_connection_share_what_they_keep_of_equal_requests(clus
 
 def test_packed_responses_are_as_they_were(cluster: Cluster) -> None:
     for number in range(3):
-        assert send(cluster, "POST", PODS, {"metadata": {"name": f"a-{number}"}, "data": {"x": "y" * 40_000}}) == 201
+        assert send(cluster, "POST", PODS, {"metadata": {"name": f"a-{number}"}, "data": {"x": "y" * 60_000}}) == 201
     assert send(cluster, "GET", PODS) == 200  # in several pieces
     assert send(cluster, "GET", f"{PODS}/none") == 404
     found = list(cluster.requests)

@@ -186,8 +186,9 @@ def test_requests_to_a_forwarded_service_arrive_at_the_program(tmp_path: Path) -
             with urllib.request.urlopen(urllib.request.Request(f"{proxy}/", b"order"), timeout=60) as response:
                 assert response.read() == b"POST / order"
             ask(cluster, "DELETE", "forward?service=shop/web")
-            with pytest.raises(urllib.error.HTTPError, match="404"):
+            with pytest.raises(urllib.error.HTTPError, match="404") as refused:
                 urllib.request.urlopen(f"{proxy}/", timeout=60)
+            refused.value.close()
     finally:
         server.shutdown()
         server.server_close()
