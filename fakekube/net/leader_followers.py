@@ -138,10 +138,14 @@ class LeaderFollowers:
                 any more. By default it is watched again after `callback`.
 
         Raises:
-            RuntimeError: the system cannot start a thread.
+            RuntimeError: the system cannot start a thread; the descriptor is not watched.
         """
         with self._lock:
-            self._register(fileno, _Watch(callback, on_taken))
+            try:
+                self._register(fileno, _Watch(callback, on_taken))
+            except RuntimeError:
+                self._unregister(fileno)
+                raise
 
     def forget(self, fileno: int) -> None:
         """Stops watching a descriptor; must be called before it is closed or used by another loop."""
@@ -167,17 +171,17 @@ class LeaderFollowers:
             turn.watch.on_taken()
 
     def _register(self, fileno: int, watch: _Watch) -> None:
-        """Watches a descriptor unless it is watched already. The caller has the lock. Raises RuntimeError, as `watch`."""
+        """Watches a descriptor unless it is watched already. The caller has the lock.
+
+        Raises:
+            RuntimeError: the system cannot start a thread; the next call makes one lead.
+        """
         if self._selector is None:
             self._selector = selectors.DefaultSelector()
         if fileno not in self._selector.get_map():
             self._selector.register(fileno, selectors.EVENT_READ, watch)
         if self._lead is None:
-            try:
-                self._start_lead()
-            except RuntimeError:
-                self._unregister(fileno)
-                raise
+            self._start_lead()
 
     def _unregister(self, fileno: int) -> None:
         if self._selector is not None and fileno in self._selector.get_map():
