@@ -21,6 +21,7 @@ from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
 from fakekube.checker.alterations import to_base64
 from fakekube.checker.client_run import ClientEnded, HotLoop
 from fakekube.checker.contents import ADDED, AMOUNTS, SWITCHES, TEXTS, OtherContents, collection_of
+from fakekube.checker.provocations import Budget
 from fakekube.checker.reaction import SYSTEM_FIELDS, children_of, is_time, leaves_of, value_at
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.sieve import MissedChildDeletion, lease_seconds
@@ -237,7 +238,7 @@ class ChangedBack(KeptInStep):
     expected_seconds = 20.0
     KINDS = (TEXTS, AMOUNTS, SWITCHES)
 
-    #: For how many seconds a write of the client is held up at most when the object changes back.
+    #: For how many seconds a write of the client is held up after the object has changed back, and at most until then.
     HELD = 0.6
 
     def __init__(self) -> None:
@@ -273,24 +274,25 @@ class ChangedBack(KeptInStep):
         self.kept = find_kept()
 
     def _change_back(self, trial: Trial, changed: Copy, changes: OtherContents) -> None:
-        """Changes a copy to other values, and back to those of the sample when the client writes something for it."""
-        done = threading.Event()
+        """Changes a copy to other values, and back to those of the sample while a write of the client for it is under way.
 
-        def restore(exchange: Exchange) -> None:
-            if not mentions(exchange, changed.token) or done.is_set():
-                return
-            done.set()
-            _apply(trial, changed, changes.back())
-            time.sleep(self.HELD)
+        Raises NotExercised if the API refuses it: what has changed must not always change back.
+        """
+        budget, restored = Budget(1), threading.Event()
+
+        def hold(exchange: Exchange) -> None:
+            if mentions(exchange, changed.token) and budget.take(None):
+                restored.wait(self.HELD)
+                time.sleep(self.HELD)
 
         with ExitStack() as held:
+            held.callback(restored.set)
             for verb, resource in refusable_writes(trial.baseline):
-                held.enter_context(trial.faults.on(verb, resource).intercept(restore, label="held up"))
+                held.enter_context(trial.faults.on(verb, resource).intercept(hold, label="held up"))
             _apply(trial, changed, changes.further())
-            trial.await_until(done.is_set, trial.baseline.seconds_to_react(2.0))
-            if not done.is_set():
-                done.set()
-                _apply(trial, changed, changes.back())
+            trial.await_until(lambda: bool(budget.taken), trial.baseline.seconds_to_react(2.0))
+            budget.take(None)  # what the client writes from now on is not held up
+            _apply(trial, changed, changes.back())
 
     def judge_trace(self, trial: Trial) -> Verdict:
         if not self.kept:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,9 +12,12 @@ import pytest
 
 from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
 from fakekube.checker.contents import metadata_change, undo_of
+from fakekube.checker.reaction import Copy, Effect, EffectKind
 from fakekube.checker.rules import history
-from fakekube.checker.rules.history import _Compared, _normal, _put
+from fakekube.checker.rules.history import ChangedBack, _Compared, _normal, _put
 from fakekube.checker.rules.outages import ForgottenFailures
+from fakekube.checker.verdict import NotExercised
+from fakekube.controllers.client import ApiError
 
 CHILD = ("secrets", "{}-copy")
 OTHER = ("services", "{}-copy")
@@ -124,6 +130,77 @@ def test_a_number_in_a_status_may_only_grow(path: Any, now: Any, differs: bool, 
     monkeypatch.setattr(history, "_state_of", lambda trial, copy: next(states))
     known: Any = None
     assert _Compared(known, known, [known, known], known).differs(CHILD, path) is differs
+
+
+class Writer:
+    """A run with a client that writes when the object is changed.
+
+    Args:
+        refused: a change that the API refuses.
+    """
+
+    def __init__(self, refused: str = "") -> None:
+        self._refused = refused
+        self.accepted: list[str] = []
+        """The changes in their order, and when the client has written."""
+        self.client = threading.Thread(target=self._write)
+        self.faults = SimpleNamespace(on=lambda verb, resource: self)
+        self.cluster = self
+        effect = Effect(EffectKind.REQUEST, "configmaps", "motd-{}", ("update",))
+        self.baseline = SimpleNamespace(
+            reaction=SimpleNamespace(effects=[effect]),
+            trial=SimpleNamespace(trace=SimpleNamespace(since=list)),
+            seconds_to_react=lambda least: least,
+        )
+
+    def intercept(self, function: Any, label: str) -> Any:
+        self._function = function
+        return nullcontext()
+
+    def patch(self, resource: str, name: str, change: Any, namespace: str | None) -> None:
+        if change == self._refused:
+            raise ApiError({"code": 422, "message": "it may only grow"})
+        self.accepted.append(change)
+        if change == "further":
+            self.client.start()
+
+    def _write(self) -> None:
+        self._function(SimpleNamespace(path="/configmaps/motd-x7", raw_body=b""))
+        self.accepted.append("written")
+
+    @staticmethod
+    def await_until(condition: Any, seconds: float) -> None:
+        while not condition():
+            time.sleep(0.001)
+
+    def change_back(self) -> None:
+        made: Any = {"metadata": {"name": "motd-x7"}}
+        changes: Any = SimpleNamespace(further=lambda: ["further"], back=lambda: ["back"])
+        run: Any = self
+        try:
+            ChangedBack()._change_back(run, Copy("x7", [made], ["configmaps"], -1, 0.0), changes)
+        finally:
+            self.client.join()
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write is held up until the object has changed back, however long that takes, and no longer."""
+    monkeypatch.setattr(ChangedBack, "HELD", 60.0)
+    monkeypatch.setattr(history, "time", SimpleNamespace(sleep=lambda seconds: None))
+
+
+@pytest.mark.usefixtures("patient")
+def test_an_object_changes_back_while_a_write_of_the_client_is_under_way() -> None:
+    run = Writer()
+    run.change_back()
+    assert run.accepted == ["further", "back", "written"]
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_change_back_that_the_api_refuses_is_not_judged() -> None:
+    with pytest.raises(NotExercised, match="it may only grow"):
+        Writer(refused="back").change_back()
 
 
 def test_labels_and_annotations_are_changed_back() -> None:
