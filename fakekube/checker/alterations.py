@@ -8,7 +8,6 @@ candidates.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +51,7 @@ def other_values(value: Any, ending: str, times: int = 1) -> list[Any]:
     if is_time(value):
         found.append(f"{int(value[:4]) + times:04}{value[4:]}")
     found.append(f"{value}-{ending}")
-    decoded = _decode(value)
+    decoded = from_base64(value)
     if decoded is not None:
         found.append(base64.b64encode(decoded + ending.encode()).decode())
     return found
@@ -71,17 +70,17 @@ def choices_of(refusal: str) -> list[str]:
     return re.findall(r'"([^"]*)"', found["choices"]) if found else []
 
 
-def _decode(value: str) -> bytes | None:
+def to_base64(text: str) -> str:
+    """Returns a text in base64, as the data of Secrets and `binaryData` have it."""
+    return base64.b64encode(text.encode()).decode()
+
+
+def from_base64(value: str) -> bytes | None:
     """Returns what a string has in base64; None if it is too short, or has none."""
     try:
         return base64.b64decode(value, validate=True) if len(value) > 3 else None
-    except (binascii.Error, ValueError):
+    except ValueError:
         return None
-
-
-def to_base64(ending: str) -> str:
-    """Returns a text in base64, as the data of Secrets and `binaryData` have it."""
-    return base64.b64encode(ending.encode()).decode()
 
 
 def leaves_to_change(obj: Object) -> Iterator[tuple[Path, Any]]:

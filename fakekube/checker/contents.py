@@ -49,7 +49,6 @@ class OtherContents:
     """
 
     def __init__(self, trial: Trial, kinds: Sequence[str]) -> None:
-        self._kinds = list(kinds)
         selected = " ".join(key.label_selector for key in trial.baseline.streams)
         token, ending = new_token(trial.random), new_token(trial.random)
         self._made = trial.sample.copies(token)
@@ -63,10 +62,15 @@ class OtherContents:
             collection = collection_of(trial, trial.resource_of(obj), obj)
             refused = existing is None or _refusal(trial, "POST", collection, apply_merge_patch(obj, metadata))
             self._metadata.append({} if refused else metadata)
+        present = {one.kind for others in self._found for one in others}
+        self._kinds = [kind for kind in kinds if kind in present]
 
     def leave_out(self) -> bool:
         """Leaves out the values of the last kind that is not left out yet; returns False if there is none."""
-        return bool(self._kinds) and bool(self._kinds.pop())
+        if not self._kinds:
+            return False
+        self._kinds.pop()
+        return True
 
     def _patches(self, kinds: Sequence[str], pick: Callable[[_Other], Any]) -> list[Object]:
         """Returns a merge patch for each object with the values of some kinds."""

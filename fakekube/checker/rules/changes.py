@@ -5,14 +5,12 @@ Invariant: only texts are judged that the client has copied after each of severa
 
 from __future__ import annotations
 
-import base64
-import binascii
 import time
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
-from fakekube.checker.alterations import changes_of_all
+from fakekube.checker.alterations import changes_of_all, from_base64
 from fakekube.checker.provocations import Budget
 from fakekube.checker.reaction import children_of, leaves_of
 from fakekube.checker.rule import Rule
@@ -279,10 +277,7 @@ def _contains(value: Any, text: str) -> bool:
         return False
     if text in value:
         return True
-    try:
-        return text.encode() in base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
-        return False
+    return text.encode() in (from_base64(value) or b"")
 
 
 def _leaves(value: Any) -> Iterator[tuple[tuple[str, ...], Any]]:

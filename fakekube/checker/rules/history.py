@@ -7,8 +7,6 @@ never changed. A value that the API refuses to change is not judged.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import copy as copies
 import re
 import threading
@@ -18,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
-from fakekube.checker.alterations import to_base64
+from fakekube.checker.alterations import from_base64, to_base64
 from fakekube.checker.client_run import ClientEnded, HotLoop
 from fakekube.checker.contents import ADDED, AMOUNTS, SWITCHES, TEXTS, OtherContents, collection_of
 from fakekube.checker.provocations import Budget
@@ -28,7 +26,7 @@ from fakekube.checker.rules.sieve import MissedChildDeletion, lease_seconds
 from fakekube.checker.trace import mentions
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_quiet
-from fakekube.checker.writes import own_object, own_objects, refusable_writes, require_writes, writes_field
+from fakekube.checker.writes import own_objects, refusable_writes, require_writes, writes_field
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
@@ -230,11 +228,8 @@ class ChangedBack(KeptInStep):
     name = "back"
     fast = False
     provocation = "all values of an object are changed, booleans and choices, too; later they are changed again, and at once back"
-    advice = (
-        "compute all that is wanted from the present object each time, also what is not wanted any more; look at the object "
-        "again if it has changed while it was handled"
-    )
-    source = f"{KeptInStep.source}; client-go util/workqueue (a key that is added while it is handled is queued again)"
+    advice = "take back what is not wanted any more; look at the object again if it has changed while it was handled"
+    source = f"{KeptInStep.source}; client-go util/workqueue (one worker for a key, which is queued again)"
     expected_seconds = 20.0
     KINDS = (TEXTS, AMOUNTS, SWITCHES)
 
@@ -310,8 +305,8 @@ def _apply(trial: Trial, copy: Copy, step: Sequence[Object]) -> None:
     """Changes the objects of a copy. Raises NotExercised if the API refuses it: together the changes may be more than it
     accepts."""
     copy.altered += 1
-    for number, (resource, change) in enumerate(zip(copy.resources, step, strict=True)):
-        metadata = copy.objects[number]["metadata"]
+    for resource, obj, change in zip(copy.resources, copy.objects, step, strict=True):
+        metadata = obj["metadata"]
         if not change:
             continue
         try:
@@ -324,13 +319,12 @@ def _apply(trial: Trial, copy: Copy, step: Sequence[Object]) -> None:
 
 def _find_other_generation(trial: Trial, copy: Copy) -> str:
     """Returns a status that the client writes and that says another generation than its object has; "" if there is none."""
-    for number, (resource, made) in enumerate(zip(copy.resources, copy.objects, strict=True)):
-        obj = own_object(trial, copy, number)
-        if obj is None or not writes_field(trial.baseline, resource, _OBSERVED):
+    for resource, obj in own_objects(trial, copy):
+        if not writes_field(trial.baseline, resource, _OBSERVED):
             continue
         observed, generation = value_at(obj, _OBSERVED), obj["metadata"].get("generation")
         if isinstance(observed, int) and observed != generation:
-            name = made["metadata"]["name"]
+            name = obj["metadata"]["name"]
             return f"{'.'.join(_OBSERVED)} of {resource}/{name} stays {observed}, though its generation is {generation}"
     return ""
 
@@ -494,11 +488,10 @@ def _normal(value: Any, token: str) -> Any:
 
 def _decode(value: str) -> str | None:
     """Returns the text that a string has in base64; None if it has none."""
-    if len(value) < 4:
-        return None
+    decoded = from_base64(value)
     try:
-        return base64.b64decode(value, validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError, ValueError):
+        return None if decoded is None else decoded.decode()
+    except UnicodeDecodeError:
         return None
 
 
