@@ -29,7 +29,7 @@ time.sleep(1000)
 CHECK = """
 import os, signal, socket, sys
 from pathlib import Path
-from fakekube.checker.process import CommandStarter, fatal_line, starter_of
+from fakekube.checker.process import CommandStarter
 folder = Path(sys.argv[1])
 CommandStarter(sys.argv[2:]).start(folder / "kubeconfig", folder / "1")
 sys.stdin.read(1)
