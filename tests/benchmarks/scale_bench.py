@@ -15,7 +15,7 @@ import json
 import math
 import multiprocessing
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +43,14 @@ def main() -> None:
     print("|---" * (len(sizes) + 3) + "|")
     for name in results[0]:
         figures = [result[name] for result in results]
-        slope = math.log(max(figures[-1], 1e-9) / max(figures[0], 1e-9)) / math.log(sizes[-1] / sizes[0])
         what, unit = name.rsplit(", ", 1)
-        print(f"| {what} | {unit} |", *[f"{figure:,.2f} |" for figure in figures], f"{slope:.2f} |")
+        print(f"| {what} | {unit} |", *[f"{figure:,.2f} |" for figure in figures], f"{_slope(sizes, figures)} |")
+
+
+def _slope(sizes: Sequence[int], figures: Sequence[float]) -> str:
+    if len(sizes) == 1:
+        return ""
+    return f"{math.log(max(figures[-1], 1e-9) / max(figures[0], 1e-9)) / math.log(sizes[-1] / sizes[0]):.2f}"
 
 
 def measure(size: int) -> dict[str, float]:
@@ -71,7 +76,7 @@ def measure(size: int) -> dict[str, float]:
                 bench.each([0], lambda _, accept=accept: bench.send("GET", PODS, accept=accept)) / 1000
             )
         found["longest pause of the collector, ms"] = pauses.longest * 1000
-        found["deletion of the collection, ms"] = bench.each([0], lambda _: bench.send("DELETE", PODS)) / 1000
+        found["deletion of the collection, ms"] = bench.each([0], lambda _: bench.delete_all()) / 1000
     return found
 
 
@@ -84,6 +89,19 @@ class _Bench:
     def send(
         self, method: str, path: str, body: Any = None, content_type: str = JSON, *, query: str = "", accept: str = JSON
     ) -> None:
+        """Sends a request, which must succeed."""
+        status = self.status(method, path, body, content_type, query=query, accept=accept)
+        assert status[0] == "2", status
+
+    def delete_all(self) -> None:
+        """Deletes all pods. A request ends with 410 when the deletions are more than the history holds, and is repeated."""
+        while (status := self.status("DELETE", PODS)) != "200 OK":
+            assert status == "410 Gone", status
+
+    def status(
+        self, method: str, path: str, body: Any = None, content_type: str = JSON, *, query: str = "", accept: str = JSON
+    ) -> str:
+        """Sends a request, and returns its status."""
         data = b"" if body is None else json.dumps(body).encode()
         environ = {
             "REQUEST_METHOD": method,
@@ -99,7 +117,7 @@ class _Bench:
         codes: list[str] = []
         for _ in self._application(environ, lambda status, headers: codes.append(status)):
             pass
-        assert codes[0][0] == "2", codes
+        return codes[0]
 
     def each(self, items: Any, step: Callable[[int], None]) -> float:
         """Returns the CPU of a step in microseconds."""
