@@ -99,6 +99,8 @@ class Connection:
             raise BackendTimeoutError(DEADLINE_EXCEEDED) from None
         except ConnectionFailedError as error:
             raise BackendError(str(error)) from None
+        self._receiving = threading.Lock()
+        """Held while a thread receives: the descriptor must not stand for another connection until it is done."""
         self.reader = ResponseReader(self._receive)
 
     def write(self, request: BackendRequest) -> None:
@@ -133,8 +135,9 @@ class Connection:
 
     def _receive(self) -> bytes:
         """Receives bytes; none at the end of the stream. Raises OSError."""
-        self._apply_deadline()
-        return self.socket.recv(_PIECE)
+        with self._receiving:
+            self._apply_deadline()
+            return self.socket.recv(_PIECE)
 
     def read_head(self, method: str) -> responses.Response:
         """Reads the head of the response, after informational (1xx) ones. Raises BackendError, MalformedResponseError."""
@@ -177,7 +180,7 @@ class Connection:
         """Closes the connection. May be called from any thread."""
         with suppress(OSError):  # not SSLSocket.shutdown: it drops the TLS object that another thread may be reading from
             socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
-        with suppress(OSError):
+        with self._receiving, suppress(OSError):  # with TLS a thread that meets the end so sends an alert
             self.socket.close()
 
 
