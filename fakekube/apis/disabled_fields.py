@@ -305,8 +305,7 @@ def _reset_proc_mounts(spec: Object, old: Object | None) -> None:
 
 def _list_proc_mounts(spec: Object) -> list[Object]:
     """Returns the security contexts of containers that say how /proc is mounted."""
-    fields = ("containers", "initContainers", "ephemeralContainers")
-    contexts = (container.get("securityContext") or {} for field in fields for container in spec.get(field) or ())
+    contexts = (container.get("securityContext") or {} for container in containers(spec))
     return [context for context in contexts if context.get("procMount") is not None]
 
 
@@ -325,11 +324,10 @@ def _drop_sleep_actions(spec: Object, old: Object | None) -> None:
 
 def _list_sleeping_hooks(spec: Object) -> Iterator[tuple[Object, str]]:
     """Yields the containers whose hooks sleep, with the name of the hook."""
-    for field in ("containers", "initContainers", "ephemeralContainers"):
-        for container in spec.get(field) or ():
-            for name in ("postStart", "preStop"):
-                if "sleep" in ((container.get("lifecycle") or {}).get(name) or ()):
-                    yield container, name
+    for container in containers(spec):
+        for name in ("postStart", "preStop"):
+            if "sleep" in ((container.get("lifecycle") or {}).get(name) or ()):
+                yield container, name
 
 
 def drop_disabled_pod_status(emulation: Emulation, status: Object, old: Object | None) -> None:
@@ -355,10 +353,9 @@ def _drop_image_volumes(spec: Object, old: Object | None) -> None:
     if not names:
         return
     spec["volumes"] = [volume for volume in spec["volumes"] if volume["name"] not in names]
-    for field in ("containers", "initContainers", "ephemeralContainers"):
-        for container in spec.get(field) or ():
-            if container.get("volumeMounts"):
-                container["volumeMounts"] = [one for one in container["volumeMounts"] if one.get("name") not in names]
+    for container in containers(spec):
+        if container.get("volumeMounts"):
+            container["volumeMounts"] = [one for one in container["volumeMounts"] if one.get("name") not in names]
 
 
 # --- Paths -----------------------------------------------------------------------------------------------------------

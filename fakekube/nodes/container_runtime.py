@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from fakekube.apis.core.pods.visitor import containers
 from fakekube.controllers.reconciler import Key
 from fakekube.nodes.node_state import Exit
 from fakekube.nodes.plans import Run
@@ -92,8 +93,7 @@ def _termination_message(container: Container, code: int) -> str:
     message = _file_content(container)[-_MAX_LENGTH:]
     if not message and code and container.spec.get("terminationMessagePolicy") == _FALLBACK:
         message = container.log.tail(_LOG_LINES)[-_LOG_LENGTH:]
-    spec = container.pod["spec"]
-    count = sum(len(spec.get(field) or ()) for field in ("containers", "initContainers", "ephemeralContainers"))
+    count = sum(1 for _ in containers(container.pod["spec"]))
     return message[: _MAX_POD_LENGTH // count].decode("utf-8", "replace")
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from fakekube.apimachinery.selectors import parse_labels
+from fakekube.apis.core.pods.visitor import containers
 from fakekube.base.objects import StoredObject
 from fakekube.controllers.reconciler import Key
 from fakekube.net.pipes import Pipe
@@ -403,7 +404,7 @@ class Pods:
                 and _matches_pattern(metadata["namespace"], namespace)
                 and _matches_pattern(metadata["name"], name)
                 and _matches_pattern(pod["spec"].get("nodeName") or "", node)
-                and (image is None or any(_has_image(one, image) for one in _containers(pod)))
+                and (image is None or any(_has_image(one, image) for one in containers(pod["spec"])))
             )
 
         rule = PodRule(self, matches, container, image)
@@ -472,11 +473,6 @@ class Pods:
 
     def __len__(self) -> int:
         return len(self._rules)
-
-
-def _containers(pod: StoredObject) -> Iterator[StoredObject]:
-    for kind in ("containers", "initContainers", "ephemeralContainers"):
-        yield from pod["spec"].get(kind) or ()
 
 
 def _has_image(container: StoredObject, pattern: str) -> bool:

@@ -24,7 +24,7 @@ from fakekube.apimachinery.errors.field import (
     too_long,
 )
 from fakekube.apis.core.pods.security_context import NOT_FOR_WINDOWS
-from fakekube.apis.core.pods.visitor import CONTAINER_STATUSES
+from fakekube.apis.core.pods.visitor import CONTAINER_STATUSES, restarts_all_containers
 from fakekube.apis.core.volume_health import validate_health_of_pod
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation.checks import (
@@ -106,7 +106,7 @@ def _validate_nominated_node(status: Part, before: Part, spec: Part) -> list[Fie
 def _validate_transitions(status: Part, before: Part, spec: Part) -> list[FieldError]:
     """Validates that terminated containers stay terminated, unless they may restart."""
     errors: list[FieldError] = []
-    if not _all_may_restart(spec):
+    if not restarts_all_containers(spec):
         for field, containers in (
             ("containerStatuses", spec.get("containers") or ()),
             ("initContainerStatuses", spec.get("initContainers") or ()),
@@ -131,16 +131,6 @@ def _find_restarts(new: Sequence[Part], old: Sequence[Part], *, once: bool) -> I
         ended, name = (before.get("state") or {}).get("terminated"), before.get("name", "")
         if ended is not None:
             yield from repeat((index, name, ended), min(alive[name], 1) if once else alive[name])
-
-
-def _all_may_restart(spec: Part) -> bool:
-    """Reports whether a container has a rule that restarts all containers."""
-    return any(
-        rule.get("action") == "RestartAllContainers"
-        for field in ("initContainers", "containers")
-        for container in spec.get(field) or ()
-        for rule in container.get("restartPolicyRules") or ()
-    )
 
 
 def _should_restart(container: Part, spec: Part, exit_code: int) -> bool:

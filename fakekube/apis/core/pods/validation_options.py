@@ -23,7 +23,7 @@ from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid
 from fakekube.apis.core.pods.sysctls import shared_namespace
-from fakekube.apis.core.pods.visitor import containers, projected_sources, uses_restart_rules
+from fakekube.apis.core.pods.visitor import containers, is_sidecar, projected_sources, restarts_all_containers, uses_restart_rules
 from fakekube.apis.validation import selectors
 from fakekube.apis.validation.checks import label_name, non_reserved
 from fakekube.apis.validation.resource_lists import is_divisible, is_huge_page
@@ -120,7 +120,7 @@ class ValidationOptions:
     @property  # not cached: the options of new pods serve clusters of all minors and gates
     def restart_all_containers(self) -> bool:
         """Whether a rule may restart all containers, and sidecars may have rules."""
-        return features.current().enabled("RestartAllContainersOnContainerExits") or _restarts_all_containers(self._old)
+        return features.current().enabled("RestartAllContainersOnContainerExits") or _uses_restart_all(self._old)
 
     @cached_property
     def user_namespace_devices(self) -> bool:
@@ -256,12 +256,10 @@ def _has_restarting_init_container(spec: Object) -> bool:
     )
 
 
-def _restarts_all_containers(spec: Object) -> bool:
+def _uses_restart_all(spec: Object) -> bool:
+    """Reports whether a spec has what only RestartAllContainersOnContainerExits allows: such a rule, or rules of a sidecar."""
     inits = spec.get("initContainers") or ()
-    if any(item.get("restartPolicy") == "Always" and item.get("restartPolicyRules") for item in inits):
-        return True
-    rules = (rule for item in (*(spec.get("containers") or ()), *inits) for rule in item.get("restartPolicyRules") or ())
-    return any(rule.get("action") == "RestartAllContainers" for rule in rules)
+    return any(is_sidecar(item) and item.get("restartPolicyRules") for item in inits) or restarts_all_containers(spec)
 
 
 # --- The specs in which a check has found nothing --------------------------------------------------------------------

@@ -6,7 +6,7 @@ HasAPIObjectReference), pkg/api/v1/pod/util.go (VisitPodSecretNames, VisitPodCon
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from fakekube.base.objects import StoredObject
@@ -22,7 +22,7 @@ NIL_PATH = "[]"
 WITH_PATHS = ("initContainers", "containers", "ephemeralContainers")
 
 
-def containers(spec: dict[str, Any]) -> Iterator[Container]:
+def containers(spec: Mapping[str, Any]) -> Iterator[Container]:
     """Yields all containers of a pod."""
     for field in WITH_PATHS:
         yield from spec.get(field) or ()
@@ -34,6 +34,16 @@ def uses_restart_rules(spec: dict[str, Any]) -> bool:
         return True
     inits = spec.get("initContainers") or ()
     return any(item.get("restartPolicyRules") or item.get("restartPolicy", "Always") != "Always" for item in inits)
+
+
+def restarts_all_containers(spec: Mapping[str, Any]) -> bool:
+    """Reports whether a container, or an init container, has a rule that restarts all containers of the pod."""
+    return any(
+        rule.get("action") == "RestartAllContainers"
+        for field in ("initContainers", "containers")
+        for container in spec.get(field) or ()
+        for rule in container.get("restartPolicyRules") or ()
+    )
 
 
 def containers_with_paths(spec: dict[str, Any], path: str) -> Iterator[tuple[Container, str]]:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from fakekube.apimachinery.selectors.nodes import find_untolerated_taint, preferred_weight, required_node_affinity, tolerates_all
+from fakekube.apis.core.pods.visitor import containers, restarts_all_containers
 from fakekube.apis.well_known import TAINT_EFFECT_NO_SCHEDULE, TAINT_EFFECT_PREFER_NO_SCHEDULE, TAINT_NODE_UNSCHEDULABLE
 from fakekube.controllers.scheduler.framework import (
     MAX_NODE_SCORE,
@@ -155,31 +156,17 @@ def _node_names(spec: Mapping[str, Any]) -> frozenset[str] | None:
     return names
 
 
-def _restarts_all_containers(spec: Mapping[str, Any]) -> bool:
-    return any(
-        rule.get("action") == "RestartAllContainers"
-        for kind in ("containers", "initContainers")
-        for container in spec.get(kind) or ()
-        for rule in container.get("restartPolicyRules") or ()
-    )
-
-
 def _has_users_in_host_network(spec: Mapping[str, Any]) -> bool:
     return bool(spec.get("hostNetwork")) and spec.get("hostUsers") is False
 
 
 def _has_bind_mount_options(spec: Mapping[str, Any]) -> bool:
-    return any(
-        mount.get("bindMountOptions")
-        for kind in ("containers", "initContainers", "ephemeralContainers")
-        for container in spec.get(kind) or ()
-        for mount in container.get("volumeMounts") or ()
-    )
+    return any(mount.get("bindMountOptions") for container in containers(spec) for mount in container.get("volumeMounts") or ())
 
 
 #: Feature → the first minor of whose scheduler it is known, and whether a pod with this spec needs it.
 _FEATURES: Final[Mapping[str, tuple[int, Callable[[Mapping[str, Any]], bool]]]] = {
-    "RestartAllContainersOnContainerExits": (35, _restarts_all_containers),
+    "RestartAllContainersOnContainerExits": (35, restarts_all_containers),
     "UserNamespacesHostNetworkSupport": (36, _has_users_in_host_network),
     "VolumeBindMountOptions": (37, _has_bind_mount_options),
 }
