@@ -1,14 +1,15 @@
 """The reaction of a client to a copy of the sample: found in the baseline run, expected after a provocation, or by the user.
 
-A reaction consists of effects: objects that the client creates, fields that it writes in the objects of the copy, and requests
-that contain the copy's name. The effects that two copies have in common are the reaction; names that differ between the copies
-are "*".
+A reaction consists of effects: objects that the client creates, fields that it writes in the objects of the copy, objects about
+several copies, such as a summary, that name the copy, and requests that contain the copy's name. The effects that two copies have
+in common are the reaction; names that differ between the copies are "*".
 
 Events are not objects of a reaction: they are best effort, and clients drop, aggregate and limit them. Neither are objects and
 fields that the client has removed again, or that are not stored, such as reviews.
 
 Invariant: objects and fields are looked up in the state of the cluster, because a client need not repeat a finished write.
-Requests count only if the reaction has no other effects. An answer or event that was not sent completely has delivered nothing.
+Requests count only if the reaction has no other effects, and writes of an object about several copies never: one may be for all.
+An answer or event that was not sent completely has delivered nothing.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from fakekube.apimachinery.codecs import json
+from fakekube.checker.trace import LEASES, WRITES
 from fakekube.controllers.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ SYSTEM_FIELDS = (
 class EffectKind(StrEnum):
     CHILD = "creates"
     FIELD = "writes"
+    MENTION = "names it in"
     REQUEST = "sends"
 
 
@@ -70,6 +73,11 @@ class Effect:
     def name_for(self, copy: Copy) -> str:
         """Returns the name of the object for a copy; "*" if it is not fixed."""
         return self.name.replace(_PLACE_OF_TOKEN, copy.token)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the object has the same name for all copies."""
+        return bool(self.name) and self.has_name and _PLACE_OF_TOKEN not in self.name
 
     @property
     def is_state(self) -> bool:
@@ -135,15 +143,21 @@ class Reaction:
         return bool(self.effects)
 
     def lasting(self, cluster: Cluster, copies: Sequence[Copy]) -> Reaction:
-        """Returns the reaction without the objects and fields that copies do not have now."""
+        """Returns the reaction without the objects and fields that copies do not have now. An object that names several copies is
+        the child of none; any other one that the client creates is not a mention besides."""
         now = {one: min(_count(one, cluster, copy, ()) for copy in copies) for one in self.effects if one.is_state}
+        for one in self.effects:
+            if one.kind is EffectKind.CHILD and one.is_shared:
+                is_common = len(copies) > 1 and len({uid for copy in copies for uid in _uids(one, cluster, copy)}) == 1
+                now[one if is_common else Effect(EffectKind.MENTION, one.resource, one.name)] = 0
         return Reaction({one: min(count, now.get(one, count)) for one, count in self.effects.items() if now.get(one, count)})
 
     @property
     def visible(self) -> Mapping[Effect, int]:
-        """The effects that are expected: objects and fields if there are any, else requests."""
+        """The effects that are expected: objects and fields if there are any, else requests, without those that write what is
+        about several copies."""
         lasting = {one: count for one, count in self.effects.items() if one.is_state}
-        return lasting or self.effects
+        return lasting or {one: count for one, count in self.effects.items() if not (one.is_shared and one.detail[0] in WRITES)}
 
     @property
     def children(self) -> dict[str, int]:
@@ -168,7 +182,8 @@ class Reaction:
 def _without_names(effects: Counter[Effect]) -> Counter[Effect]:
     found: Counter[Effect] = Counter()
     for one, count in effects.items():
-        found[Effect(one.kind, one.resource, _ANY_NAME, one.detail)] += count
+        if one.kind is not EffectKind.MENTION:
+            found[Effect(one.kind, one.resource, _ANY_NAME, one.detail)] += count
     return found
 
 
@@ -178,15 +193,19 @@ def effects_of(cluster: Cluster, copy: Copy, calls: Iterable[Call]) -> Counter[E
     for call in calls:
         if not call.succeeded or call.is_watch or call.is_list or not call.mentions(copy.token):
             continue
-        name = call.name or _name_of(call.answer)
+        name = _name_of(call)
         template = name.replace(copy.token, _PLACE_OF_TOKEN)
         found[Effect(EffectKind.REQUEST, call.resource, template, (call.verb,))] = 1
         if copy.owns(call.collection, call.namespace, name):
             if call.is_write:
                 paths = written_fields(cluster, call, name)
                 found.update({Effect(EffectKind.FIELD, call.collection, template, path): 1 for path in paths} - found.keys())
-        elif call.status == 201 and "/" not in call.resource and not is_event(call.resource):
-            found[Effect(EffectKind.CHILD, call.resource, template)] += 1
+        elif call.is_write and call.verb != "delete" and not is_event(call.resource):
+            mention = Effect(EffectKind.MENTION, call.collection, template)
+            if mention.is_shared and call.collection != LEASES:
+                found[mention] = 1
+            if call.status == 201 and "/" not in call.resource:
+                found[Effect(EffectKind.CHILD, call.resource, template)] += 1
     return found
 
 
@@ -195,8 +214,10 @@ def is_event(resource: str) -> bool:
     return resource.partition(".")[0] == "events"
 
 
-def _name_of(answer: Any) -> str:
-    return str((answer.get("metadata") or {}).get("name") or "") if isinstance(answer, dict) else ""
+def _name_of(call: Call) -> str:
+    """Returns the name of the object of a call, which the answer to a create has; "" if there is none."""
+    answer = call.answer
+    return call.name or (str((answer.get("metadata") or {}).get("name") or "") if isinstance(answer, dict) else "")
 
 
 def written_fields(cluster: Cluster, call: Call, name: str) -> list[tuple[str, ...]]:
@@ -269,9 +290,11 @@ def _count(effect: Effect, cluster: Cluster, copy: Copy, calls: Sequence[Call]) 
             and call.verb == effect.detail[0]
             and (call.succeeded or call.status == 404)  # an object to delete may be gone
             and call.mentions(copy.token)
-            and effect.name in (_ANY_NAME, (call.name or _name_of(call.answer)).replace(copy.token, _PLACE_OF_TOKEN))
+            and effect.name in (_ANY_NAME, _name_of(call).replace(copy.token, _PLACE_OF_TOKEN))
             for call in calls
         )
+    if effect.kind is EffectKind.MENTION:  # a summary may forget it later
+        return int(bool(_uids(effect, cluster, copy)) or any(_tells(call, effect, copy) for call in calls))
     found = _objects(cluster, effect.resource)
     if effect.kind is EffectKind.CHILD:
         named = found if effect.name == _ANY_NAME else [one for one in found if one.object["metadata"]["name"] == name]
@@ -284,6 +307,18 @@ def _count(effect: Effect, cluster: Cluster, copy: Copy, calls: Sequence[Call]) 
         if copy.owns(effect.resource, obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
         and effect.name in (_ANY_NAME, obj["metadata"]["name"].replace(copy.token, _PLACE_OF_TOKEN))
     )
+
+
+def _tells(call: Call, effect: Effect, copy: Copy) -> bool:
+    """Reports whether a call has written about a copy into the object of an effect."""
+    written = call.is_write and call.succeeded and call.collection == effect.resource and _name_of(call) == effect.name
+    return written and call.mentions(copy.token)
+
+
+def _uids(effect: Effect, cluster: Cluster, copy: Copy) -> set[str]:
+    """Returns the uids of the objects with the name of an effect that refer to a copy."""
+    made = children_of(cluster, copy, effect.resource)
+    return {one["metadata"]["uid"] for one in made if one["metadata"]["name"] == effect.name}
 
 
 def children_of(cluster: Cluster, copy: Copy, resource: str) -> list[Object]:

@@ -22,6 +22,16 @@ REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 REVIEW = {"spec": {"user": "sample-bcdfgh", "resourceAttributes": {"verb": "get", "resource": "pods"}}}
 
 
+def send(cluster: fakekube.Cluster, method: str, path: str, body: Object | None = None) -> None:
+    """Sends a request as the client."""
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=60)
+    kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": kind})
+    response = connection.getresponse()
+    assert (response.status < 300, response.read())[0]
+    connection.close()
+
+
 class Sample:
     """A copy in a cluster, and what a client does for it."""
 
@@ -32,13 +42,7 @@ class Sample:
         self._copy = Copy("bcdfgh", [made], ["configmaps"], self._trace.mark(), 0.0)
 
     def send(self, method: str, path: str, body: Object | None = None) -> None:
-        """Sends a request as the client."""
-        connection = http.client.HTTPConnection("127.0.0.1", self._cluster.port, timeout=60)
-        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": kind})
-        response = connection.getresponse()
-        assert (response.status < 300, response.read())[0]
-        connection.close()
+        send(self._cluster, method, path, body)
 
     def patch(self, change: Object) -> None:
         self.send("PATCH", f"{NAMESPACE}/configmaps/sample-bcdfgh", change)
@@ -139,3 +143,32 @@ def test_nothing_shows_how_a_client_has_reacted_to_what_it_has_deleted(sample: S
     assert sample.missing_of(reaction, deletes=deletes) == ["writes configmaps/sample-{} data.seen"]
     sample.send("DELETE", f"{NAMESPACE}/configmaps/sample-bcdfgh")
     assert sample.missing_of(reaction, deletes=deletes) == missing
+
+
+def test_an_object_about_all_copies_names_each_and_is_the_child_of_none() -> None:
+    """Such as a summary, whose writes may be for one copy or for all."""
+    with fakekube.Cluster(profile="apiserver") as cluster:
+        trace, tokens = Trace(cluster, 0.0), ("bcdfgh", "jklmnp")
+        copies = [
+            Copy(
+                one,
+                [cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": one}})],
+                ["configmaps"],
+                -1,
+                0.0,
+            )
+            for one in tokens
+        ]
+        send(cluster, "POST", f"{NAMESPACE}/secrets", {"metadata": {"name": "summary"}, "stringData": dict.fromkeys(tokens, "")})
+        observed = (effects_of(cluster, copy, trace.since()) for copy in copies)
+        reaction = Reaction.common(*observed).lasting(cluster, copies)
+        assert [str(one) for one in reaction.visible] == ["names it in secrets/summary"]
+        assert [reaction.missing(cluster, copy, ()) for copy in copies] == [[], []]
+        send(cluster, "PATCH", f"{NAMESPACE}/secrets/summary", {"data": {tokens[0]: None}})
+        assert [bool(reaction.missing(cluster, copy, ())) for copy in copies] == [True, False]
+
+
+def test_a_write_of_what_names_only_the_last_copy_is_not_expected(sample: Sample) -> None:
+    sample.send("POST", f"{NAMESPACE}/secrets", {"metadata": {"name": "last", "annotations": {"name": "bcdfgh"}}})
+    sample.send("PATCH", f"{NAMESPACE}/secrets/last", {"metadata": {"annotations": {"name": "other"}}})
+    assert not sample.reaction().visible
