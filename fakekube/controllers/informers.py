@@ -104,6 +104,11 @@ class Informer:
         """Returns the objects of that name in all namespaces."""
         return [objects[name] for objects in self._objects.values() if name in objects]
 
+    def creation_revision(self, namespace: str, name: str) -> int | None:
+        """Returns the revision at which an object was created; None if it does not exist any more."""
+        record = self._bucket.get(f"{namespace}/{name}" if self.resource.namespaced else name)
+        return None if record is None else record.created
+
     def dependents_of(self, uid: str) -> Sequence[Object]:
         """Returns the objects whose controller has this uid."""
         if self._by_owner is None:

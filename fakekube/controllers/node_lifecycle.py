@@ -302,9 +302,10 @@ class NodeLifecycleController(Reconciler):
             self._reconcile_no_execute_taints(node, ready["status"])
 
     def _was_registered_before(self, node: Object) -> bool:
-        """Reports whether the node existed when the cluster was made."""
+        """Reports whether the node existed when the cluster was made; it may have changed since."""
         settled_at = self.context.settled_at
-        return settled_at is not None and int(node["metadata"]["resourceVersion"]) <= settled_at
+        created = self.cache.informer("nodes").creation_revision("", node["metadata"]["name"])
+        return settled_at is not None and created is not None and created <= settled_at
 
     def _register_node(self, node: Object) -> None:
         name = node["metadata"]["name"]

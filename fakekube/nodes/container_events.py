@@ -25,10 +25,17 @@ class ContainerEvent(NamedTuple):
     message: str
 
 
-def starting_events(spec: Mapping[str, Any], minor: int) -> Iterator[ContainerEvent]:
-    """Yields the events of a container that starts and whose image needs no time to be pulled."""
+def starting_events(spec: Mapping[str, Any], minor: int, start_error: str = "") -> Iterator[ContainerEvent]:
+    """Yields the events of a container that starts and whose image needs no time to be pulled.
+
+    Args:
+        spec: the container.
+        minor: the minor of the kubelet, e.g. 37.
+        start_error: why its program cannot be started; "" if it can.
+    """
     yield from image_events(spec, minor)
-    yield from created_events(spec, minor)
+    yield created_event(spec, minor)
+    yield failed_event(spec, start_error) if start_error else started_event(spec, minor)
 
 
 def image_events(spec: Mapping[str, Any], minor: int, pulled_in: float | None = None) -> Iterator[ContainerEvent]:
@@ -53,11 +60,23 @@ def image_events(spec: Mapping[str, Any], minor: int, pulled_in: float | None = 
     yield ContainerEvent(spec["name"], "Normal", "Pulled", pulled)
 
 
-def created_events(spec: Mapping[str, Any], minor: int) -> Iterator[ContainerEvent]:
-    """Yields the events of a container that is created and started."""
-    name, is_unnamed = spec["name"], minor >= _UNNAMED_SINCE
-    yield ContainerEvent(name, "Normal", "Created", "Container created" if is_unnamed else f"Created container: {name}")
-    yield ContainerEvent(name, "Normal", "Started", "Container started" if is_unnamed else f"Started container {name}")
+def created_event(spec: Mapping[str, Any], minor: int) -> ContainerEvent:
+    """Returns the event of a container that is created."""
+    name = spec["name"]
+    message = "Container created" if minor >= _UNNAMED_SINCE else f"Created container: {name}"
+    return ContainerEvent(name, "Normal", "Created", message)
+
+
+def started_event(spec: Mapping[str, Any], minor: int) -> ContainerEvent:
+    """Returns the event of a container whose program is started."""
+    name = spec["name"]
+    message = "Container started" if minor >= _UNNAMED_SINCE else f"Started container {name}"
+    return ContainerEvent(name, "Normal", "Started", message)
+
+
+def failed_event(spec: Mapping[str, Any], error: str) -> ContainerEvent:
+    """Returns the event of a container that cannot be created or started."""
+    return ContainerEvent(spec["name"], "Warning", "Failed", f"Error: {error}")
 
 
 def pulling_event(spec: Mapping[str, Any]) -> ContainerEvent:

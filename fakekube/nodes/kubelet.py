@@ -316,7 +316,7 @@ class Kubelet(StatusManager):
         if plan is None and rules is not None:
             plan = rules.plan_for(pod)
         if plan is None:
-            plan = self._state.known_images().plan_without(pod)
+            plan = self._state.known_images().plan_of_failures(pod)
             plan = plan or (PodPlan() if self._commands.containers_with_command(pod) else None)
             if plan is None and not (pod.get("status") or {}).get("startTime") and self._commands.is_obstructed(pod):
                 plan = PodPlan()

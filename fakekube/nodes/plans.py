@@ -27,6 +27,9 @@ from typing import Any, Final
 PREFIX: Final = "fakekube.dev/"
 OOM_KILLED: Final = "OOMKilled"
 OOM_CODE: Final = 137
+#: The reason and the exit code of a container whose program could not be started.
+_START_FAILED: Final = "StartError"
+_NOT_STARTED: Final = 128
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -51,6 +54,11 @@ class Run:
     """The probe that ends the run: liveness or startup."""
 
 
+def failed_start(error: str) -> Run:
+    """Returns the run of a container whose program could not be started."""
+    return Run(0.0, _NOT_STARTED, _START_FAILED, error)
+
+
 @dataclass(slots=True, frozen=True)
 class ContainerPlan:
     """The plan of one container. Times are seconds."""
@@ -64,6 +72,8 @@ class ContainerPlan:
     """The time from the start until the container is ready; None for never."""
     started_after: float = 0.0
     """The time from the start until the startup probe succeeds."""
+    start_error: str = ""
+    """The error of starting its program; "" if it starts."""
     runs: tuple[Run, ...] = ()
     """The runs in order; after the last one the container runs for ever."""
     stop_seconds: float = 0.0

@@ -22,8 +22,16 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from fakekube.nodes.container_events import ContainerEvent, created_events, image_events, pulling_event, stopping_event
-from fakekube.nodes.plans import ContainerPlan, PodPlan, Run
+from fakekube.nodes.container_events import (
+    ContainerEvent,
+    created_event,
+    failed_event,
+    image_events,
+    pulling_event,
+    started_event,
+    stopping_event,
+)
+from fakekube.nodes.plans import ContainerPlan, PodPlan, Run, failed_start
 
 if TYPE_CHECKING:
     from fakekube.nodes.images.image import Image
@@ -65,7 +73,8 @@ class Termination:
     exit_code: int
     reason: str
     message: str
-    started: float
+    started: float | None
+    """None if its program could not be started."""
     finished: float
     attempt: int
 
@@ -169,6 +178,9 @@ CREATING: Final = "ContainerCreating"
 INITIALIZING: Final = "PodInitializing"
 PULL_FAILED: Final = "ErrImagePull"
 PULL_BACK_OFF: Final = "ImagePullBackOff"
+RUN_FAILED: Final = "RunContainerError"
+#: The reasons of containers that wait for their next run.
+_CRASHED: Final = frozenset({CRASH_LOOP, RUN_FAILED})
 
 #: The message about a container that is stopped, and started with another image.
 DEFINITION_CHANGED: Final = "Container {} definition changed, will be restarted"
@@ -371,13 +383,13 @@ class PodState:
     def _enter_back_off(self, one: Container, now: float) -> None:
         """Lets a container wait for its next pull, or for its next run."""
         image = one.spec.get("image", "")
-        if one.state is State.WAITING:
+        if one.reason == PULL_FAILED:
             message = f'Back-off pulling image "{image}"'
             one.reason, one.message = PULL_BACK_OFF, f"{message}: ErrImagePull: {one.message}"
             self._record(one, "Normal", "BackOff", message)
             self._record(one, "Warning", "Failed", "Error: ImagePullBackOff")
             return
-        one.last, one.ended = one.ended, None
+        one.last, one.ended = one.ended or one.last, None
         one.state, one.reason = State.WAITING, CRASH_LOOP
         delay = int(one.steps[Step.RESTART] - (one.last.finished if one.last else now))
         minutes, rest = divmod(delay, 60)
@@ -396,16 +408,33 @@ class PodState:
         is_pulled = one.attempt == 0 and one.reason != CONFIG_ERROR and (one.plan.pull_seconds or one.pull_failures)
         self.events.extend(image_events(one.spec, self.minor, one.plan.pull_seconds if is_pulled else None))
         if problem := self.creation_error(one.spec):
-            self._record(one, "Warning", "Failed", f"Error: {problem}")
+            self.events.append(failed_event(one.spec, problem))
             one.state, one.reason, one.message = State.WAITING, CONFIG_ERROR, problem
             one.steps[Step.START] = now + RETRY
             return
-        self.events.extend(created_events(one.spec, self.minor))
+        self.events.append(created_event(one.spec, self.minor))
         if one.attempt == 0:
             one.back_off = 0.0
+        if one.plan.start_error:
+            self._fail_start(one, now)
+            return
+        self.events.append(started_event(one.spec, self.minor))
         one.state, one.reason, one.message = State.RUNNING, "", ""
         one.started_at, one.is_new = now, True
         self._schedule(one, now)
+
+    def _fail_start(self, one: Container, now: float) -> None:
+        """Ends a run whose program cannot be started; the container waits if it is started again."""
+        error = one.plan.start_error
+        self.events.append(failed_event(one.spec, error))
+        one.started_at = now
+        self._exit(one, now, failed_start(error))
+        if one.ended is None:
+            return
+        one.ended = replace(one.ended, started=None)
+        if one.restarts:
+            one.last, one.ended = one.ended, None
+            one.state, one.reason, one.message = State.WAITING, RUN_FAILED, error
 
     def _schedule(self, one: Container, now: float) -> None:
         """Sets the steps of a run that starts now. For containers that run their command, probes determine the rest."""
@@ -441,8 +470,7 @@ class PodState:
             self._restart_all(now)
         if not one.restarts or self.terminating:
             return
-        assert one.ended is not None
-        delay = one.back_off if one.ended.finished - one.ended.started < LONG_RUN else 0.0
+        delay = one.back_off if now - one.started_at < LONG_RUN else 0.0
         one.back_off = min(delay * 2, MAX_BACK_OFF) if delay else BACK_OFF
         one.steps[Step.RESTART] = now + delay
         if delay:
@@ -460,7 +488,7 @@ class PodState:
     @staticmethod
     def _reset(one: Container, reason: str) -> None:
         """Lets a container that does not run wait for its next attempt."""
-        if one.state is State.TERMINATED or one.reason == CRASH_LOOP:
+        if one.state is State.TERMINATED or one.reason in _CRASHED:
             one.attempt += 1
         one.last, one.ended = one.ended or one.last, None
         one.state, one.reason, one.message = State.WAITING, reason, ""
@@ -520,7 +548,7 @@ class PodState:
 
     def _start_anew(self, one: Container, now: float) -> None:
         """Starts a container whose definition has changed; one that runs is stopped before."""
-        has_crashed = one.state is State.TERMINATED or one.reason == CRASH_LOOP
+        has_crashed = one.state is State.TERMINATED or one.reason in _CRASHED
         if one.state is State.RUNNING:
             message = "Init container {} definition changed" if one.kind is Kind.SIDECAR else DEFINITION_CHANGED
             self._record(one, "Normal", "Killing", message.format(one.name))

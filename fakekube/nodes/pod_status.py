@@ -210,6 +210,9 @@ Timestamps = Callable[[float], str]
 #: The conditions that a kubelet sets, in its order.
 OWN: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 
+#: The time at which a program was started that could not be started.
+NEVER: Final = "1970-01-01T00:00:00Z"
+
 #: Status, reason and message of a condition.
 _Content = tuple[bool, str, str]
 
@@ -298,7 +301,7 @@ def _terminated_state(pod: StoredObject, one: Container, ended: Termination, at:
     made = {
         "exitCode": ended.exit_code,
         "reason": ended.reason,
-        "startedAt": at(ended.started),
+        "startedAt": at(ended.started) if ended.started is not None else NEVER,
         "finishedAt": at(ended.finished),
         "containerID": container_id(pod["metadata"]["uid"], one.name, ended.attempt),
     }

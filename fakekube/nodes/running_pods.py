@@ -8,13 +8,14 @@ pkg/kubelet/kubelet_pods.go (convertToAPIContainerStatuses).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from fakekube.base.objects import Object, StoredObject
 from fakekube.nodes.container_events import record_container_events, starting_events
-from fakekube.nodes.node_state import Exit
-from fakekube.nodes.pod_status import container_id, image_id
+from fakekube.nodes.node_state import Exit, state_of
+from fakekube.nodes.plans import Run, failed_start
+from fakekube.nodes.pod_status import NEVER, container_id, image_id
 
 if TYPE_CHECKING:
     from fakekube.nodes.status_manager import StatusManager
@@ -28,25 +29,30 @@ class EphemeralChange(NamedTuple):
     """The names of the containers that start."""
 
 
-def ephemeral_statuses(pod: StoredObject, exits: Iterable[Exit], now: str) -> EphemeralChange | None:
+def ephemeral_statuses(
+    pod: StoredObject, exits: Iterable[Exit], now: str, find_start_error: Callable[[StoredObject], str]
+) -> EphemeralChange | None:
     """Returns the statuses of the ephemeral containers of a running pod; None if they have not changed.
 
     Args:
         pod: the pod.
         exits: the exits of main programs.
         now: the time, as a timestamp.
+        find_start_error: returns why the program of a container cannot be started; "" if it can.
     """
     known = {one["name"]: one for one in (pod.get("status") or {}).get("ephemeralContainerStatuses") or ()}
-    codes = {one.container: one.run.exit_code for one in exits}
+    runs = {one.container: one.run for one in exits}
     statuses, started = [], []
     for container in pod["spec"].get("ephemeralContainers") or ():
         name = container["name"]
         status = known.get(name)
         if status is None:
             status = _running_status(pod, container, now)
+            if error := find_start_error(container):
+                status = _terminated_status(status, failed_start(error), NEVER, now)
             started.append(name)
-        elif name in codes and "running" in (status.get("state") or {}):
-            status = _terminated_status(status, codes[name], now)
+        elif name in runs and "running" in (status.get("state") or {}):
+            status = _terminated_status(status, runs[name], status["state"]["running"]["startedAt"], now)
         statuses.append(status)
     return EphemeralChange(statuses, started) if statuses != list(known.values()) else None
 
@@ -65,14 +71,16 @@ def _running_status(pod: StoredObject, container: StoredObject, now: str) -> Obj
     }
 
 
-def _terminated_status(status: StoredObject, code: int, now: str) -> Object:
+def _terminated_status(status: StoredObject, run: Run, started_at: str, now: str) -> Object:
     ended = {
-        "exitCode": code,
-        "reason": "Error" if code else "Completed",
-        "startedAt": status["state"]["running"]["startedAt"],
+        "exitCode": run.exit_code,
+        "reason": run.reason or ("Error" if run.exit_code else "Completed"),
+        "startedAt": started_at,
         "finishedAt": now,
         "containerID": status["containerID"],
     }
+    if run.message:
+        ended["message"] = run.message
     return {**status, "state": {"terminated": ended}}
 
 
@@ -94,11 +102,14 @@ def sync_ephemeral_containers(kubelet: StatusManager, pod: Object, exits: Sequen
     if not names:
         return pod, exits
     others = [one for one in exits if one.container not in names]
-    change = ephemeral_statuses(pod, [one for one in exits if one.container in names], kubelet.client.now())
+    own = [one for one in exits if one.container in names]
+    find_start_error = state_of(kubelet.context).known_images().find_start_error
+    change = ephemeral_statuses(pod, own, kubelet.client.now(), find_start_error)
     if change is None:
         return pod, others
     written = kubelet.patch_status("pods", pod, {"ephemeralContainerStatuses": change.statuses}, manager="kubelet")
     for one in written["spec"]["ephemeralContainers"]:
         if one["name"] in change.started:
-            record_container_events(kubelet.recorder, written, starting_events(one, kubelet.context.emulation.minor))
+            events = starting_events(one, kubelet.context.emulation.minor, find_start_error(one))
+            record_container_events(kubelet.recorder, written, events)
     return written, others

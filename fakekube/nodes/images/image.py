@@ -54,6 +54,8 @@ class Image:
     """The name of the system in /etc/os-release."""
     daemon: bool = False
     """Whether its entry point runs for ever and needs no process: it only serves ports."""
+    complete: bool = False
+    """Whether it has no other commands than `programs` and those of a base system: a container with another one cannot start."""
 
     def user_ids(self) -> tuple[int, int]:
         """Returns user and group of `user`."""
@@ -97,11 +99,33 @@ class Image:
             return self.daemon and (completes or _is_observed(container))
         return self.program(argv[0]) is not None or (self.shell and self._has_applet(argv[0]))
 
+    def find_start_error(self, container: StoredObject) -> str:
+        """Returns the error of the container runtime if the image lacks the main program of a container; "" if it may have it.
+
+        Args:
+            container: an item of a pod's spec.
+        """
+        if not self.complete or not (container.get("command") or container.get("args")) or self.runs(container):
+            return ""
+        from fakekube.nodes.images.missing_programs import is_base_command, start_error
+
+        name = self.argv(container)[0]
+        may_have = self.shell and is_base_command(name) and posixpath.basename(name) not in self.lacks
+        return "" if may_have or "$(" in name or _may_be_mounted(name, container) else start_error(name)
+
     def _has_applet(self, name: str) -> bool:
         from fakekube.nodes.runtime.commands import APPLETS
 
         base = posixpath.basename(name)
         return base in APPLETS and base not in self.lacks
+
+
+def _may_be_mounted(name: str, container: StoredObject) -> bool:
+    """Reports whether a program may be in a volume of its container."""
+    path = posixpath.normpath(posixpath.join(container.get("workingDir") or "/", name))
+    mounts = [posixpath.join(one["mountPath"].rstrip("/"), "") for one in container.get("volumeMounts") or ()]
+    searched = "/" not in name and any(one["name"] == "PATH" for one in container.get("env") or ())
+    return searched or ("/" in name and any(f"{path}/".startswith(mount) for mount in mounts))
 
 
 def _is_observed(container: StoredObject) -> bool:
@@ -194,7 +218,7 @@ def _key() -> str:
 
 def _web_server(name: str, program: Command) -> Image:
     """Returns an image that serves ports and needs no process."""
-    return Image(programs={name: program, "/docker-entrypoint.sh": _wait}, entrypoint=(name,), daemon=True)
+    return Image(programs={name: program, "/docker-entrypoint.sh": _wait}, entrypoint=(name,), daemon=True, complete=True)
 
 
 def _picture(name: str) -> Image:
@@ -208,11 +232,11 @@ def _picture(name: str) -> Image:
 
 
 _IMAGES: Final[Mapping[str, Image]] = {
-    "busybox": Image(command=("sh",), lacks=_NOT_IN_BUSYBOX),
-    "alpine": Image(command=("/bin/sh",), system=_ALPINE, lacks=_NOT_IN_ALPINE),
-    "bash": Image(command=("bash",)),
-    "debian": Image(command=("bash",)),
-    "ubuntu": Image(command=("/bin/bash",)),
+    "busybox": Image(command=("sh",), lacks=_NOT_IN_BUSYBOX, complete=True),
+    "alpine": Image(command=("/bin/sh",), system=_ALPINE, lacks=_NOT_IN_ALPINE, complete=True),
+    "bash": Image(command=("bash",), complete=True),
+    "debian": Image(command=("bash",), complete=True),
+    "ubuntu": Image(command=("/bin/bash",), complete=True),
     "curl": Image(
         programs={"/entrypoint.sh": _curl},
         entrypoint=("/entrypoint.sh",),
@@ -220,12 +244,13 @@ _IMAGES: Final[Mapping[str, Image]] = {
         user="100:101",
         system=_ALPINE,
         lacks=_NOT_IN_ALPINE,
+        complete=True,
     ),
     "netshoot": Image(command=("bash",), system=_ALPINE),
     "perl": Image(programs={"perl": _perl}, command=("perl", "-de0")),
     "nginx": _web_server("nginx", _nginx),
     "httpd": _web_server("httpd-foreground", _wait),
-    "pause": Image(programs={"/pause": _wait}, entrypoint=("/pause",), shell=False, daemon=True),
+    "pause": Image(programs={"/pause": _wait}, entrypoint=("/pause",), shell=False, daemon=True, complete=True),
     "agnhost": Image(
         programs={"/agnhost": _agnhost, "/agnhost-2": _agnhost},
         entrypoint=("/agnhost",),
@@ -238,6 +263,7 @@ _IMAGES: Final[Mapping[str, Image]] = {
             "/etc/group": _GROUPS,
         },
         system=_ALPINE,
+        complete=True,
     ),
     "kitten": _picture("kitten"),
     "nautilus": _picture("nautilus"),
@@ -355,15 +381,21 @@ class Images(MutableMapping[str, Image]):
             return _UNKNOWN.runs(container)
         return ends and _needs_no_image((*(container.get("command") or ()), *(container.get("args") or ())))
 
-    def plan_without(self, pod: StoredObject) -> PodPlan | None:
-        """Returns the plan of a pod of whose images some cannot be pulled; None if all can."""
-        missing = {
-            one["name"]: ContainerPlan(pull_error=NOT_FOUND)
-            for kind in ("initContainers", "containers")
-            for one in pod["spec"].get(kind) or ()
-            if self.is_missing(one.get("image") or "")
-        }
-        return PodPlan(containers=missing) if missing else None
+    def plan_of_failures(self, pod: StoredObject) -> PodPlan | None:
+        """Returns the plan of a pod of whose images some cannot be pulled, or lack the program; None if all containers start."""
+        plans: dict[str, ContainerPlan] = {}
+        for kind in ("initContainers", "containers"):
+            for one in pod["spec"].get(kind) or ():
+                if self.is_missing(one.get("image") or ""):
+                    plans[one["name"]] = ContainerPlan(pull_error=NOT_FOUND)
+                elif error := self.find_start_error(one):
+                    plans[one["name"]] = ContainerPlan(start_error=error)
+        return PodPlan(containers=plans) if plans else None
+
+    def find_start_error(self, container: StoredObject) -> str:
+        """See `Image.find_start_error`; "" if the image is not known."""
+        image = self.find(container.get("image") or "")
+        return image.find_start_error(container) if image is not None else ""
 
     def is_missing(self, image: str) -> bool:
         """Reports whether an image cannot be pulled: its registry is below `invalid.`, or a pattern of `missing` matches."""

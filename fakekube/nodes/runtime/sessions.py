@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from fakekube.base.golang.strconv import go_quote
 from fakekube.base.threads import WORKERS
 from fakekube.net.pipes import Pipe, TerminalSizeQueue
 from fakekube.net.streaming.kubelet_api import Execution, ExitStatus, Streams
+from fakekube.nodes.images.missing_programs import exec_error
 from fakekube.nodes.runtime.behaviour import Context, Handler, call
 from fakekube.nodes.runtime.container import Attachment, Container
 from fakekube.nodes.runtime.descriptors import Descriptor, Null, PipeReader, PipeWriter, Terminal
@@ -100,10 +100,8 @@ def refusal(name: str, code: int) -> str:
     if code == 126:
         reason = "permission denied" if "/" in name else "exec format error"
         shown = f"exec {name}: {reason}"
-    elif "/" in name:
-        shown = f"exec: {go_quote(name)}: stat {name}: no such file or directory"
     else:
-        shown = f"exec: {go_quote(name)}: executable file not found in $PATH"
+        shown = exec_error(name)
     return f"OCI runtime exec failed: exec failed: unable to start container process: {shown}: unknown"
 
 

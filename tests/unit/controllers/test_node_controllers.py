@@ -178,6 +178,15 @@ def tolerating(cluster: Cluster, **seconds: int) -> None:
     cluster.settle()
 
 
+def test_a_node_that_was_there_before_is_registered_once() -> None:
+    with Cluster(nodes=2) as made:
+        made.clock.hold()
+        made.patch("nodes", "node-2", {"spec": {"unschedulable": True}})
+        made.settle()
+        registered = [one["involvedObject"]["name"] for one in made.list("events") if one["reason"] == "RegisteredNode"]
+    assert sorted(registered) == ["node-1", "node-2"]
+
+
 def taint_events(cluster: Cluster) -> list[str]:
     return sorted(one["message"] for one in cluster.list("events") if one["reason"] == "TaintManagerEviction")
 

@@ -68,6 +68,23 @@ def test_restarts_back_off_until_a_long_run() -> None:
     assert (container(calm).attempt, container(calm).state) == (2, State.RUNNING)
 
 
+def test_a_container_whose_program_cannot_be_started_waits_with_its_error() -> None:
+    pod = PodState(spec(), told(start_error="no program"), 0.0)
+    seen = []
+    while pod.advance(11.0):
+        one = container(pod)
+        seen.append((one.state, one.reason, one.attempt, one.last and (one.last.exit_code, one.last.message, one.last.started)))
+    last = (128, "no program", None)
+    assert seen == [
+        (State.WAITING, "RunContainerError", 0, last),
+        (State.WAITING, "RunContainerError", 1, last),
+        (State.WAITING, "CrashLoopBackOff", 1, last),
+        (State.WAITING, "RunContainerError", 2, last),
+        (State.WAITING, "CrashLoopBackOff", 2, last),
+    ]
+    assert pod.phase == "Running"
+
+
 def test_a_container_in_backoff_is_waiting_with_crash_loop_back_off() -> None:
     pod = until(PodState(spec(), told(Run(0.0, 1)), 0.0), 0.0)
     one = container(pod)

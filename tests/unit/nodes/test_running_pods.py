@@ -55,6 +55,18 @@ def test_an_ephemeral_container_runs_until_its_program_ends(cluster: Cluster, to
     assert status_of(cluster, "p")["phase"] == "Running"
 
 
+def test_an_ephemeral_container_without_its_program_ends(cluster: Cluster) -> None:
+    cluster.create(pod("p"))
+    cluster.settle()
+    debugger = {"name": "debugger", "image": "busybox", "command": ["bash"]}
+    cluster.patch("pods", "p", {"spec": {"ephemeralContainers": [debugger]}}, subresource="ephemeralcontainers")
+    cluster.settle()
+    (status,) = status_of(cluster, "p")["ephemeralContainerStatuses"]
+    ended = status["state"]["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (128, "StartError")
+    assert ended["message"].endswith('exec: "bash": executable file not found in $PATH: unknown')
+
+
 def processes(cluster: Cluster, container: str) -> list[str]:
     """The ids and names of the processes that a command in a container sees, without those of the command."""
     lines = cluster.pods.get("p").exec("ps", container=container).stdout.splitlines()[1:]

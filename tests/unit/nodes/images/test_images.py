@@ -51,6 +51,61 @@ def test_known_programs_of_known_images_decide(container: dict[str, Any], known:
     assert Images().runs({"name": "c", **container}) is known
 
 
+_CREATE = "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "
+_INIT = _CREATE + "unable to start container process: error during container init: "
+
+
+@pytest.mark.parametrize(
+    ("container", "error"),
+    [
+        ({"image": "nginx", "command": ["server", "-x"]}, 'exec: "server": executable file not found in $PATH'),
+        ({"image": "nginx:1.29", "command": ["/app/run"]}, 'exec: "/app/run": stat /app/run: no such file or directory'),
+        ({"image": "busybox", "args": ["bash"]}, 'exec: "bash": executable file not found in $PATH'),
+        ({"image": "registry.k8s.io/pause:3.10", "command": ["sh"]}, 'exec: "sh": executable file not found in $PATH'),
+        ({"image": "busybox", "command": ["chroot"]}, ""),
+        ({"image": "debian", "command": ["/usr/bin/apt-get"]}, ""),
+        ({"image": "debian", "command": ["/opt/apt-get"]}, 'exec: "/opt/apt-get": stat /opt/apt-get: no such file or directory'),
+        ({"image": "app", "command": ["server"]}, ""),
+        ({"image": "nginx"}, ""),
+        ({"image": "busybox", "command": ["/v/run"], "volumeMounts": [{"name": "v", "mountPath": "/v/"}]}, ""),
+        ({"image": "busybox", "command": ["./run"], "workingDir": "/v", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}, ""),
+        ({"image": "busybox", "command": ["run"], "env": [{"name": "PATH", "value": "/v"}]}, ""),
+        ({"image": "busybox", "command": ["$(RUN)"]}, ""),
+    ],
+)
+def test_a_known_image_lacks_what_no_base_system_has(container: dict[str, Any], error: str) -> None:
+    assert Images().find_start_error({"name": "c", **container}) == (f"{_INIT}{error}: unknown" if error else "")
+
+
+def test_an_image_of_the_user_lacks_nothing_unless_it_is_complete() -> None:
+    images, container = Images(), {"name": "c", "image": "me/app", "command": ["other"]}
+    images["me/app"] = Image(programs={"app": lambda context: 0})
+    assert images.find_start_error(container) == ""
+    images["me/app"] = Image(programs={"app": lambda context: 0}, complete=True)
+    assert images.find_start_error(container) == f'{_INIT}exec: "other": executable file not found in $PATH: unknown'
+
+
+def test_a_container_without_its_program_is_started_again_and_again(cluster: Cluster) -> None:
+    cluster.create(pod("p", "nginx", command=["server"]))
+    (found,) = status(cluster, "p")["containerStatuses"]
+    ended = found["lastState"]["terminated"]
+    assert (ended["exitCode"], ended["reason"], ended["startedAt"]) == (128, "StartError", "1970-01-01T00:00:00Z")
+    assert ended["message"] == f'{_INIT}exec: "server": executable file not found in $PATH: unknown'
+    assert (found["restartCount"], found["state"]["waiting"]["reason"]) == (1, "CrashLoopBackOff")
+    cluster.clock.advance(seconds=11)
+    (found,) = status(cluster, "p")["containerStatuses"]
+    assert found["restartCount"] == 2
+    reasons = [one["reason"] for one in cluster.list("events")]
+    assert "Created" in reasons and "Failed" in reasons and "Started" not in reasons
+
+
+def test_a_pod_that_is_not_restarted_fails_without_its_program(cluster: Cluster) -> None:
+    cluster.create(pod("p", "busybox", command=["/app/run"], spec={"restartPolicy": "Never"}))
+    found = status(cluster, "p")
+    assert found["phase"] == "Failed"
+    assert found["containerStatuses"][0]["state"]["terminated"]["reason"] == "StartError"
+
+
 @pytest.mark.parametrize(
     ("command", "known"),
     [
