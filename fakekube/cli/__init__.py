@@ -46,6 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # nobody reads the output any more, as after `head`
         discard_output()
         return 128 + signal.SIGPIPE
+    except TimeoutError as problem:  # controllers that do not come to rest
+        print(f"fakekube: {problem}", file=sys.stderr)
+        return 2
     except OSError as error:  # the output cannot be written; of files, commands tell the name
         discard_output()
         print(f"fakekube: {error.filename or 'standard output'}: {error.strerror or error}", file=sys.stderr)
@@ -179,6 +182,7 @@ def _warn_of_other_hosts(options: Options) -> None:
 def _create_kube_system(cluster: Cluster, subnet: str) -> None:
     """Creates the system components of a kind cluster with that range for Services. Raises UsageError without nodes."""
     from fakekube.apiserver.http.nonresource_paths import git_version
+    from fakekube.controllers.manager import PREPARATION_TIMEOUT
     from fakekube.nodes.kube_system import kube_system
     from fakekube.nodes.metrics_api import NAME
 
@@ -188,7 +192,7 @@ def _create_kube_system(cluster: Cluster, subnet: str) -> None:
     metrics = any(one["metadata"]["name"] == NAME for one in cluster.list("apiservices"))
     for one in kube_system(node, git_version(cluster.version), metrics=metrics, subnet=subnet):
         cluster.create(one)
-    cluster.settle()
+    cluster.settle(PREPARATION_TIMEOUT)
     cluster.keep_initial()
 
 

@@ -20,6 +20,7 @@ from fakekube.apiserver.server import build
 from fakekube.base.objects import Object
 from fakekube.controllers import DELETION_GRACE, PROFILES, Context, Idle, Manager, select_controllers
 from fakekube.controllers.client import Client
+from fakekube.controllers.manager import PREPARATION_TIMEOUT
 from fakekube.nodes import metrics_api
 from fakekube.nodes.controller_descriptors import NODE_CONTROLLERS
 from fakekube.nodes.node_state import NodeState
@@ -316,7 +317,7 @@ class Components:
             _client_for(machinery, USER_AGENT).create(metrics_api.API_SERVICE)
             machinery.aggregator.wait(60.0)
         manager = self._manager_for(machinery, None)
-        manager.settle(timeout=60.0 + self.initial_nodes)
+        manager.settle(timeout=PREPARATION_TIMEOUT + self.initial_nodes)
         manager.stop()
 
     def _serve_metrics(self, machinery: Machinery) -> None:

@@ -24,6 +24,7 @@ from fakekube.base.threads import WORKERS
 from fakekube.cluster.control.flags import read_flags
 from fakekube.cluster.control.members import PREFIX, Answer, BadMembers, Members
 from fakekube.cluster_options import ServerFlags, unknown_options
+from fakekube.controllers.manager import PREPARATION_TIMEOUT
 from fakekube.net.wsgi import Application
 from fakekube.powers.columns import revision_value
 
@@ -239,7 +240,7 @@ class ClusterPool:
             return known[1]
         template = self._own.fork()
         template.restore(snapshot)
-        template.settle()
+        template.settle(PREPARATION_TIMEOUT)
         with self._lock:
             self._templates[name] = snapshot, template
         if known is not None:
@@ -355,6 +356,8 @@ def _check_member(members: Members, name: str, kind: type) -> Any:
 def _options(members: Members) -> dict[str, Any]:
     """Returns the arguments of the new cluster. Raises BadMembers."""
     found = {name: value for name, kind in _MEMBERS.items() if (value := _check_member(members, name, kind)) is not None}
+    if "feature_gates" in found:
+        found |= read_flags({"feature_gates": found["feature_gates"]})
     return {**read_flags(_check_member(members, "flags", dict) or {}), **found}
 
 

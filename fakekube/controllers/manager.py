@@ -49,6 +49,8 @@ CONFLICTS: Final = 10
 LOCK_TIMEOUT: Final = 1.0
 #: Real seconds that reconciling may take at one moment of a clock that is being advanced.
 CATCH_UP_TIMEOUT: Final = 60.0
+#: Real seconds within which controllers come to rest while a cluster is prepared: a busy machine takes long.
+PREPARATION_TIMEOUT: Final = 60.0
 #: Real seconds between the first change and the thread's work.
 PAUSE: Final = 0.001
 #: Real seconds after which the thread continues when something outside of a controller's `reconcile` has raised.

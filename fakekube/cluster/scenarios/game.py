@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.base.objects import Object
 from fakekube.cluster.scenarios.scenario import PATCH_TYPES, ObjectGoal, RequestGoal, Scenario, ScenarioError, Task
+from fakekube.controllers.manager import PREPARATION_TIMEOUT
 
 if TYPE_CHECKING:
     from fakekube.cluster import Cluster
@@ -34,8 +35,6 @@ _TRANSIENT: Final = frozenset({0, 429, 503})
 _PERFORMED: Final = {"delete": 404, "create": 409}
 #: Real seconds that a command of a solution may take.
 _COMMAND_SECONDS: Final = 60.0
-#: Real seconds within which the controllers must have done what the state of a scenario asks for: a busy machine takes long.
-_SETTLES_WITHIN: Final = 60.0
 
 
 @dataclass(slots=True)
@@ -240,10 +239,10 @@ def _set_up(scenario: Scenario, cluster: Cluster) -> None:
     for source in scenario.load:
         is_path = isinstance(source, str) and "\n" not in source
         cluster.load(scenario.folder / source if is_path else source)
-        cluster.settle(_SETTLES_WITHIN)
+        cluster.settle(PREPARATION_TIMEOUT)
     if scenario.advance:
         cluster.clock.advance(seconds=scenario.advance)
-        cluster.settle(_SETTLES_WITHIN)
+        cluster.settle(PREPARATION_TIMEOUT)
     cluster.keep_initial()
     for number, fault in enumerate(scenario.faults):
         with _name_place(f"spec.faults[{number}]"):
@@ -296,7 +295,7 @@ def play_solution(game: Game) -> dict[str, Any]:
                 _send_patiently(client, kind, value, cluster)
         except (ApiError, UnknownResource, OSError, ValueError, KeyError, subprocess.SubprocessError) as problem:
             raise ScenarioError(f"{game.scenario.name}: step {number} of the solution: {problem}") from None
-        cluster.settle()
+        cluster.settle(PREPARATION_TIMEOUT)
         game.judge()
     return game.data()
 

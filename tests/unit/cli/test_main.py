@@ -340,6 +340,7 @@ def test_an_interrupt_while_commands_are_imported_ends_the_process(monkeypatch: 
         (KeyboardInterrupt(), 130, ""),
         (BrokenPipeError(errno.EPIPE, "Broken pipe"), 141, ""),
         (OSError(errno.ENOSPC, "No space left on device"), 2, "fakekube: standard output: No space left on device\n"),
+        (TimeoutError("still at work"), 2, "fakekube: still at work\n"),
         (OSError(errno.ENOSPC, "No space left on device", "x"), 2, "fakekube: x: No space left on device\n"),
     ],
 )

@@ -141,6 +141,7 @@ def test_tokens_of_a_cluster_with_tls_are_its_own() -> None:
         ({"flags": {"service-account-key-file": ["/tmp/x"]}}, 400, "names a file of the server's machine"),
         ({"flags": {"host": "0.0.0.0"}}, 400, "unknown option: 'host'"),
         ({"flags": {"feature-gates": "A=yes"}}, 400, "flag feature_gates must be an object of booleans"),
+        ({"feature_gates": {"A": "yes"}}, 400, "flag feature_gates must be an object of booleans"),
         ({"flags": {"anonymous-auth": "maybe"}}, 400, "flag anonymous_auth must be true or false"),
         ({"flags": {"enable-admission-plugins": [5]}}, 400, "flag enable_admission_plugins must be a string or"),
         ({"flags": {"service-cluster-ip-range": 5}}, 400, "flag service_cluster_ip_range must be a string"),
