@@ -37,6 +37,9 @@ class EvictionStrategy(Strategy):
     has_status = True
     unconditional_update = False
 
+    def name_errors(self, name: str, prefix: bool) -> list[str]:
+        return [] if prefix else names.long_name(name)
+
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         return _validate_target(obj["spec"])
 

@@ -130,8 +130,11 @@ def validate_pool_name(value: str, path: str) -> list[FieldError]:
 
 def validate_declared_pool_name(value: str, path: str) -> list[FieldError]:
     """Validates a pool in a result: by the declared rule from 1.37 on (k8s-resource-pool-name)."""
-    if not value or not holds_declared_rules():
-        return validate_pool_name(value, path)
+    return validate_segments(value, path) if value and holds_declared_rules() else validate_pool_name(value, path)
+
+
+def validate_segments(value: str, path: str) -> list[FieldError]:
+    """Validates the segments of a pool's name with the messages of declarative validation (ResourcePoolName)."""
     errors = [] if names.fits(value, names.SUBDOMAIN_LENGTH) else [too_long(path, names.SUBDOMAIN_LENGTH)]
     for index, part in enumerate(value.split("/")):
         if not part:

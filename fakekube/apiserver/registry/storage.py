@@ -179,6 +179,12 @@ def _coordination() -> Storage:
     return {"leases": LeaseStrategy}
 
 
+def _leasecandidates() -> Storage:
+    from fakekube.apis.leasecandidates import LeaseCandidateStrategy
+
+    return {"leasecandidates": LeaseCandidateStrategy}
+
+
 def _configmaps() -> Storage:
     from fakekube.apis.core.configmaps import ConfigMapStrategy
 
@@ -353,6 +359,12 @@ def _resourceslices() -> Storage:
     return {"resourceslices": ResourceSliceStrategy}
 
 
+def _resourcepoolstatusrequests() -> Storage:
+    from fakekube.apis.resource.resourcepoolstatusrequests import STATUS, ResourcePoolStatusRequestStrategy
+
+    return {"resourcepoolstatusrequests": ResourcePoolStatusRequestStrategy, "resourcepoolstatusrequests/status": STATUS}
+
+
 def _evictions() -> Storage:
     from fakekube.apis import lifecycle
 
@@ -494,7 +506,7 @@ _NAMES: Final[Mapping[str, Mapping[Provider, str]]] = {
         _certificatesigningrequests: "certificatesigningrequests",
         _podcertificaterequests: "clustertrustbundles podcertificaterequests",
     },
-    "coordination.k8s.io": {_coordination: "leases"},
+    "coordination.k8s.io": {_coordination: "leases", _leasecandidates: "leasecandidates"},
     "discovery.k8s.io": {_endpoints: "endpointslices"},
     "events.k8s.io": {_events: "events"},
     "flowcontrol.apiserver.k8s.io": {_flowcontrol: "flowschemas prioritylevelconfigurations"},
@@ -507,6 +519,7 @@ _NAMES: Final[Mapping[str, Mapping[Provider, str]]] = {
         _resourceclaims: "deviceclasses resourceclaims resourceclaimtemplates",
         _devices: "devicetaintrules",
         _resourceslices: "resourceslices",
+        _resourcepoolstatusrequests: "resourcepoolstatusrequests",
     },
     "scheduling.k8s.io": {_priorityclasses: "priorityclasses"},
     "scheduling.k8s.io/v1alpha1": {_first_workloads: "workloads"},

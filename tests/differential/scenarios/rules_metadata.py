@@ -25,7 +25,7 @@ WRONG: dict[str, Any] = {
 RACING = ("flowschemas",)
 """A controller of the server itself writes to them at the same time."""
 PLURALS = {"horizontalpodautoscalers_v1": "horizontalpodautoscalers"}
-OWN_NAMES = ("ipaddresses", "apiservices", "clustertrustbundles", "csinodes")
+OWN_NAMES = ("ipaddresses", "apiservices", "csinodes", "storageversions")
 CONTAINERS: dict[str, Any] = {"containers": [{"name": "c", "image": "i"}]}
 TEMPLATE: dict[str, Any] = {"metadata": {"labels": {"a": "b"}}, "spec": CONTAINERS}
 SPACE = "/api/v1/namespaces/$NS"
@@ -114,10 +114,11 @@ def _tell_writes(client: Client, collection: str, valid: dict[str, Any]) -> None
     client.delete(path, {"gracePeriodSeconds": 0}, silent=True)
 
 
-def _register(title: str, collection: str, valid: dict[str, Any]) -> None:
+def register(title: str, collection: str, valid: dict[str, Any], module: str = __name__) -> None:
+    """Registers the two scenarios of a kind."""
     for play, what in ((_tell_metadata, title), (_tell_writes, f"{title}_written")):
         told: Any = functools.partial(play, collection=collection, valid=valid)
-        told.__name__, told.__module__, told.__doc__ = what, __name__, play.__doc__
+        told.__name__, told.__module__, told.__doc__ = what, module, play.__doc__
         scenario(told)
 
 
@@ -140,6 +141,6 @@ for file in sorted(FOLDER.glob("*.jsonl")):
     if file.stem in RACING:
         continue
     if found := _first_valid(file):
-        _register(file.stem, *found)
+        register(file.stem, *found)
 for where, body in OF_CORE.items():
-    _register(where.rpartition("/")[2] if "events.k8s.io" not in where else "events_v1", where, body)
+    register(where.rpartition("/")[2] if "events.k8s.io" not in where else "events_v1", where, body)

@@ -349,7 +349,7 @@ def _check_build_part(text: str) -> None:
         raise EvaluationError(f"Invalid character(s) found in build meta data {go_quote(text)}")
 
 
-def _parse_semver(text: str) -> Semver:
+def parse_semver(text: str) -> Semver:
     if not text:
         raise EvaluationError("Version string empty")
     parts = text.split(".", 2)
@@ -382,7 +382,7 @@ def _normalise(text: str) -> str:
 
 def _parse_semver_leniently(text: str, normalise: bool = False) -> Semver:
     """Parses a version; with `normalise`, also one such as `v1.02`."""
-    return _parse_semver(_normalise(text) if normalise else text)
+    return parse_semver(_normalise(text) if normalise else text)
 
 
 def _compare_semvers(one: Semver, other: Semver) -> int:
