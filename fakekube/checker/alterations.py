@@ -57,11 +57,14 @@ def other_values(value: Any, ending: str, times: int = 1) -> list[Any]:
     return found
 
 
+def is_number(value: Any) -> bool:
+    """Reports whether a value is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def is_amount(value: Any) -> bool:
     """Reports whether a value is a number, also one in a string, with or without a unit."""
-    return (isinstance(value, int | float) and not isinstance(value, bool)) or (
-        isinstance(value, str) and _AMOUNT.fullmatch(value) is not None
-    )
+    return is_number(value) or (isinstance(value, str) and _AMOUNT.fullmatch(value) is not None)
 
 
 def choices_of(refusal: str) -> list[str]:
@@ -94,6 +97,40 @@ def leaves_to_change(obj: Object) -> Iterator[tuple[Path, Any]]:
 def is_encoded(obj: Object, path: Path) -> bool:
     """Reports whether the API takes only base64 at a path of an object."""
     return path[0] == "binaryData" or (path[0] == "data" and obj.get("kind") == "Secret")
+
+
+def containers_of(obj: Object) -> Iterator[Path]:
+    """Yields the paths of all maps and lists in the data and the spec of an object that are not empty; not that of the spec."""
+    for part in PARTS:
+        for path in _containers_of(obj.get(part), (part,)):
+            if path != ("spec",):
+                yield path
+
+
+def _containers_of(value: Any, path: Path) -> Iterator[Path]:
+    if value and isinstance(value, dict | list):
+        yield path
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _containers_of(inner, (*path, key))
+
+
+def at_path(value: Any, path: Path) -> Any:
+    """Returns what a value has at a path that exists in it."""
+    for part in path:
+        value = value[part]
+    return value
+
+
+def changes_between(old: Object, new: Object) -> Object:
+    """Returns the merge patch that makes an object equal to another one."""
+    changes: Object = dict.fromkeys(old.keys() - new.keys())
+    for key, value in new.items():
+        if isinstance(value, dict) and isinstance(old.get(key), dict):
+            inner = changes_between(old[key], value)
+            changes |= {key: inner} if inner else {}
+        elif key not in old or old[key] != value:
+            changes[key] = value
+    return changes
 
 
 def patch_of(value: Any, path: Path, new: Any) -> Any:

@@ -12,15 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
 from fakekube.checker.alterations import (
+    at_path,
+    changes_between,
     choices_of,
+    containers_of,
     is_amount,
     is_encoded,
+    is_number,
     leaves_to_change,
     other_values,
     patch_of,
     to_base64,
     with_value,
 )
+from fakekube.checker.reaction import leaves_of
 from fakekube.checker.sample import new_token
 from fakekube.checker.writes import own_object
 from fakekube.controllers.client import ApiError
@@ -35,8 +40,10 @@ if TYPE_CHECKING:
 
 #: An annotation and a label that the sample does not have.
 ADDED = "check.fakekube.dev/added"
-#: Kinds of values. Switches are booleans and the choices of enumerations, which may make the client do something else.
-TEXTS, AMOUNTS, SWITCHES = "texts", "amounts", "switches"
+#: Kinds of values. Switches are booleans and the choices of enumerations, which may make the client do something else; so may
+#: numbers that become zero.
+TEXTS, AMOUNTS, SWITCHES, ZEROS = "texts", "amounts", "switches", "zeros"
+_CALM = frozenset({TEXTS, AMOUNTS})
 
 
 class OtherContents:
@@ -52,12 +59,13 @@ class OtherContents:
         selected = " ".join(key.label_selector for key in trial.baseline.streams)
         token, ending = new_token(trial.random), new_token(trial.random)
         self._made = trial.sample.copies(token)
+        zeros = ZEROS in kinds
         self._found: list[list[_Other]] = []
         self._metadata: list[Object] = []
         self._written = trial.baseline.written
         for number, obj in enumerate(self._made):
             existing = own_object(trial, trial.copies[0], number)
-            self._found.append([] if existing is None else list(_Finder(trial, obj, existing, token).find(ending)))
+            self._found.append([] if existing is None else list(_Finder(trial, obj, existing, token, zeros=zeros).find(ending)))
             metadata = metadata_change(obj, ending, selected)
             collection = collection_of(trial, trial.resource_of(obj), obj)
             refused = existing is None or _refusal(trial, "POST", collection, apply_merge_patch(obj, metadata))
@@ -108,14 +116,14 @@ class OtherContents:
         `paused`, comes at the very end.
         """
         numbers = range(len(self._made))
-        calm = self._patches([kind for kind in self._kinds if kind != SWITCHES], lambda one: one.first)
+        calm = self._patches([kind for kind in self._kinds if kind in _CALM], lambda one: one.first)
         parts = [[number for number in numbers if (number in self._written) is first] for first in (True, False)]
         steps = [
             [part[number] if number in chosen else {} for number in numbers]
             for chosen in parts
             for part in (calm, self._metadata)
         ]
-        if SWITCHES in self._kinds:
+        if not _CALM.issuperset(self._kinds):
             steps.append(self._patches(self._kinds, lambda one: one.first))
         return [step for step in steps if any(step)]
 
@@ -140,13 +148,14 @@ class _Finder:
         obj: the object of the sample.
         existing: an object that was made like it.
         token: the token in the names of the object and of those that it refers to.
+        zeros: numbers become zero, if the API accepts it.
     """
 
-    def __init__(self, trial: Trial, obj: Object, existing: Object, token: str) -> None:
-        self._trial, self._obj, self._existing, self._token = trial, obj, existing, token
+    def __init__(self, trial: Trial, obj: Object, existing: Object, token: str, *, zeros: bool) -> None:
+        self._trial, self._obj, self._existing, self._token, self._zeros = trial, obj, existing, token, zeros
         self._resource = trial.resource_of(obj)
         self._changed = obj
-        """The object with all changes until now, without those of switches."""
+        """The object with all changes until now that are calm."""
 
     def find(self, ending: str) -> Iterator[_Other]:
         """Yields other values; texts get an ending."""
@@ -158,7 +167,7 @@ class _Finder:
                 continue
             kind, first = found
             second = value
-            if kind != SWITCHES:
+            if kind in _CALM:
                 self._changed = with_value(self._changed, path, first)
                 candidate = next(iter(self._candidates(path, first, f"{ending}2")), value)
                 second = value if self._refusal(path, candidate) else candidate
@@ -166,6 +175,9 @@ class _Finder:
 
     def _find_first(self, path: Path, value: Any, ending: str) -> tuple[str, Any] | None:
         """Returns the first other value that the API accepts, with its kind; None if it accepts none."""
+        in_list = any(isinstance(part, int) for part in path)
+        if self._zeros and value and is_number(value) and not in_list and not self._refusal(path, 0):
+            return ZEROS, 0
         refusal = ""
         for candidate in self._candidates(path, value, ending):
             refusal = self._refusal(path, candidate)
@@ -186,8 +198,97 @@ class _Finder:
         )
 
 
-#: How many values of an object are changed at most.
+#: How many values of an object are changed at most, and how many maps and lists get another entry.
 _MOST_VALUES = 24
+
+
+class MoreEntries:
+    """One more entry for each map and list in the objects of a sample, like its last one, as far as the API accepts it.
+
+    Args:
+        trial: the run.
+    """
+
+    def __init__(self, trial: Trial) -> None:
+        token, ending = new_token(trial.random), new_token(trial.random)
+        self._made = trial.sample.copies(token)
+        self._entries: list[list[_Entry]] = []
+        for number, obj in enumerate(self._made):
+            existing = own_object(trial, trial.copies[0], number)
+            self._entries.append([] if existing is None else list(_find_entries(trial, obj, existing, ending)))
+
+    def __bool__(self) -> bool:
+        return any(self._entries)
+
+    def leave_out_items(self) -> bool:
+        """Leaves out the items of lists; returns False if there are none, or nothing else."""
+        maps = [[one for one in entries if one.key is not None] for entries in self._entries]
+        if maps == self._entries or not any(maps):
+            return False
+        self._entries = maps
+        return True
+
+    def additions(self) -> list[Object]:
+        """Returns the changes of each object that add the entries."""
+        return [changes_between(obj, full) for obj, full in self._pairs()]
+
+    def removals(self) -> list[Object]:
+        """Returns the changes of each object that remove the entries."""
+        return [changes_between(full, obj) for obj, full in self._pairs()]
+
+    def _pairs(self) -> Iterator[tuple[Object, Object]]:
+        """Yields each object without the entries and with them."""
+        for obj, entries in zip(self._made, self._entries, strict=True):
+            full = obj
+            for one in entries:
+                full = one.add_to(full)
+            yield obj, full
+
+
+@dataclass(slots=True, frozen=True)
+class _Entry:
+    """Another entry of a map, or another item of a list."""
+
+    path: Path
+    key: str | None
+    """None for an item of a list."""
+    value: Any
+
+    def add_to(self, obj: Object) -> Object:
+        """Returns the object with the entry."""
+        container = at_path(obj, self.path)
+        more = [*container, self.value] if self.key is None else {**container, self.key: self.value}
+        added: Object = with_value(obj, self.path, more)
+        return added
+
+
+def _find_entries(trial: Trial, obj: Object, existing: Object, ending: str) -> Iterator[_Entry]:
+    """Yields the entries that the API accepts in an object of the sample, and in one that exists."""
+    collection = collection_of(trial, trial.resource_of(obj), obj)
+    place = f"{collection}/{existing['metadata']['name']}"
+    full, present = obj, existing
+    for path in islice(containers_of(obj), _MOST_VALUES):
+        for entry in _other_entries(obj, path, ending):
+            new, changed = entry.add_to(full), entry.add_to(present)
+            if not _refusal(trial, "POST", collection, new) and not _refusal(trial, "PUT", place, changed):
+                full, present = new, changed
+                yield entry
+                break
+
+
+def _other_entries(obj: Object, path: Path, ending: str) -> list[_Entry]:
+    """Returns entries that may follow the last one of a map or a list, the likeliest first."""
+    container = at_path(obj, path)
+    key, last = (None, container[-1]) if isinstance(container, list) else next(reversed(container.items()))
+    new_key = None if key is None else f"{key}2"
+    if is_encoded(obj, (*path, "")):
+        return [_Entry(path, new_key, to_base64(ending))]
+    if not isinstance(last, dict | list):
+        return [_Entry(path, new_key, value) for value in other_values(last, ending)]
+    changed = last
+    for inner, value in leaves_of(last):
+        changed = with_value(changed, inner, next(iter(other_values(value, ending)), value))
+    return [_Entry(path, new_key, value) for value in (changed, last)]
 
 
 def _refusal(trial: Trial, method: str, path: str, obj: Object) -> str:

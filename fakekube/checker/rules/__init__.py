@@ -16,6 +16,7 @@ from fakekube.checker.rules import (
     denials,
     discovery,
     economy,
+    entries,
     history,
     identity,
     leases,
@@ -61,6 +62,7 @@ _FAMILIES: tuple[Sequence[type[Rule]], ...] = (
     outages.RULES,
     changes.RULES,
     history.RULES,
+    entries.RULES,
     denials.RULES,
     namespaces.RULES,
     terminations.RULES,
@@ -77,7 +79,7 @@ LIVES: tuple[Sequence[str], ...] = (
     ("C6/gone", "C6/vanished", "C5/child", "S3/deletion-fault", "C5/foreign"),
     ("C4/added", "C4/removed", "C4/deleting", "C4/kept"),
     ("R7/object", "R2/writes-once", "R6/denied", "R1/write"),
-    ("S3/in-step", "S3/back"),
+    ("S3/in-step", "S3/removed", "S3/back"),
 )
 
 #: The first letters of ids, in the order of docs/client-rules.md.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
 from fakekube.checker.alterations import from_base64, to_base64
 from fakekube.checker.client_run import ClientEnded, HotLoop
-from fakekube.checker.contents import ADDED, AMOUNTS, SWITCHES, TEXTS, OtherContents, collection_of
+from fakekube.checker.contents import ADDED, AMOUNTS, SWITCHES, TEXTS, ZEROS, OtherContents, collection_of
 from fakekube.checker.provocations import Budget
 from fakekube.checker.reaction import SYSTEM_FIELDS, children_of, is_time, leaves_of, value_at
 from fakekube.checker.rule import Rule
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from fakekube.checker.trial import Baseline, Trial
     from fakekube.powers.exchange import Exchange
 
-_Path = tuple[str | int, ...]
-_Place = tuple[str, str]
+Path = tuple[str | int, ...]
+Place = tuple[str, str]
 """The resource of an object, and its name with {} in place of the copy's token; "*" for a child with a generated name."""
-_State = dict[_Place, dict[_Path, Any]]
+_State = dict[Place, dict[Path, Any]]
 
 #: Metadata that differs between equal objects, or does not follow from the object of another one.
 _OWN_METADATA = frozenset({"uid", "creationTimestamp", "selfLink", "name", "generateName", "ownerReferences", "finalizers"})
@@ -69,9 +69,9 @@ class KeptInStep(Rule):
     KINDS: ClassVar[Sequence[str]] = (TEXTS, AMOUNTS)
 
     def __init__(self) -> None:
-        self.stale: _Stale | None = None
+        self.stale: Stale | None = None
         self.followed = False
-        self.only_at_start: _Place | None = None
+        self.only_at_start: Place | None = None
         """An object that has followed the change when the client was started again, and not before."""
         self.behind = ""
         """A status that says another generation than that of its object; "" if there is none."""
@@ -100,11 +100,11 @@ class KeptInStep(Rule):
         await_quiet(trial, changed.mark, [changed.token])
         for step in changes.steps():
             mark = trial.trace.mark()
-            _apply(trial, changed, step)
+            apply_step(trial, changed, step)
             await_quiet(trial, mark, [changed.token])
 
-        def compare() -> _Compared:
-            return _Compared(trial, unchanged, fresh, changed)
+        def compare() -> Compared:
+            return Compared(trial, unchanged, fresh, changed)
 
         def find_behind() -> str:
             return "" if any(_find_other_generation(trial, one) for one in fresh) else _find_other_generation(trial, changed)
@@ -118,12 +118,12 @@ class KeptInStep(Rule):
         return changes, fresh
 
     @classmethod
-    def _is_in_step(cls, trial: Trial, compared: _Compared) -> bool:
+    def _is_in_step(cls, trial: Trial, compared: Compared) -> bool:
         """Reports whether all that can follow the change has done so."""
         return not compared.stale() or (bool(compared.find_followers()) and cls._find_stale(trial, compared) is None)
 
     @staticmethod
-    def _find_follower_at_start(trial: Trial, compare: Callable[[], _Compared]) -> _Place | None:
+    def _find_follower_at_start(trial: Trial, compare: Callable[[], Compared]) -> Place | None:
         """Starts the client again; returns the first object that follows the change then."""
         trial.restart_client()
         trial.await_reaction(trial.stimulate(), lambda since: trial.reaction_timeout(since) + lease_seconds(trial))
@@ -164,7 +164,7 @@ class KeptInStep(Rule):
         return fresh
 
     @staticmethod
-    def _find_stale(trial: Trial, compared: _Compared) -> _Stale | None:
+    def _find_stale(trial: Trial, compared: Compared) -> Stale | None:
         """Returns what has not followed, first what is in an object of which something else has; None if nothing follows."""
         followed = compared.find_followers()
         if not followed:
@@ -172,7 +172,7 @@ class KeptInStep(Rule):
         found = sorted(compared.stale(), key=lambda one: (one[0] not in followed, str(one)))
         return next(
             (
-                _Stale(place, path, together=place in followed or not path)
+                Stale(place, path, together=place in followed or not path)
                 for place, path in found
                 if compared.can_change(trial, place, path)
             ),
@@ -200,11 +200,11 @@ _REACTS_WITHIN = 8.0
 
 
 @dataclass(slots=True, frozen=True)
-class _Stale:
+class Stale:
     """A value that has not followed a change of the object that it follows from; with an empty path an object that is missing."""
 
-    place: _Place
-    path: _Path
+    place: Place
+    path: Path
     together: bool
     """Whether something else in the same object has followed, or the object is missing."""
 
@@ -227,11 +227,11 @@ class ChangedBack(KeptInStep):
 
     name = "back"
     fast = False
-    provocation = "all values of an object are changed, booleans and choices, too; later they are changed again, and at once back"
+    provocation = "all values of an object are changed, numbers to zero; later they are changed again, and at once back"
     advice = "take back what is not wanted any more; look at the object again if it has changed while it was handled"
     source = f"{KeptInStep.source}; client-go util/workqueue (one worker for a key, which is queued again)"
     expected_seconds = 20.0
-    KINDS = (TEXTS, AMOUNTS, SWITCHES)
+    KINDS = (TEXTS, AMOUNTS, SWITCHES, ZEROS)
 
     #: For how many seconds a write of the client is held up after the object has changed back, and at most until then.
     HELD = 0.6
@@ -248,7 +248,7 @@ class ChangedBack(KeptInStep):
         changed, plain = self.changed, trial.copies[0]
         if changed is None or not self.followed or self.behind or self.stale is not None:
             return
-        there = _Compared(trial, plain, fresh, changed)
+        there = Compared(trial, plain, fresh, changed)
         follows = there.find_followed()
         if not follows:
             return
@@ -258,7 +258,7 @@ class ChangedBack(KeptInStep):
         await_quiet(trial, mark, [changed.token])
 
         def find_kept() -> str:
-            back = _Compared(trial, fresh[0], (plain, also), changed)
+            back = Compared(trial, fresh[0], (plain, also), changed)
             for place, path in sorted(follows, key=str):
                 if back.differs(place, path) and back.can_change(trial, place, path):
                     return f"{'.'.join(map(str, path))} of {place[0]}"
@@ -284,10 +284,10 @@ class ChangedBack(KeptInStep):
             held.callback(restored.set)
             for verb, resource in refusable_writes(trial.baseline):
                 held.enter_context(trial.faults.on(verb, resource).intercept(hold, label="held up"))
-            _apply(trial, changed, changes.further())
+            apply_step(trial, changed, changes.further())
             trial.await_until(lambda: bool(budget.taken), trial.baseline.seconds_to_react(2.0))
             budget.take(None)  # what the client writes from now on is not held up
-            _apply(trial, changed, changes.back())
+            apply_step(trial, changed, changes.back())
 
     def judge_trace(self, trial: Trial) -> Verdict:
         if not self.kept:
@@ -301,7 +301,7 @@ class ChangedBack(KeptInStep):
         )
 
 
-def _apply(trial: Trial, copy: Copy, step: Sequence[Object]) -> None:
+def apply_step(trial: Trial, copy: Copy, step: Sequence[Object]) -> None:
     """Changes the objects of a copy. Raises NotExercised if the API refuses it: together the changes may be more than it
     accepts."""
     copy.altered += 1
@@ -350,15 +350,25 @@ def _has_both(now: Any, old: Any, wanted: Any) -> bool:
 _GOES_WITH_CONTENT = frozenset({"data", "binaryData", "metadata"})
 
 
-class _Compared:
-    """The effects of a copy that was never changed, of two that were made with the changes, and of one that was changed."""
+class Compared:
+    """The effects of a copy that was never changed, of two that were made with the changes, and of one that was changed.
 
-    def __init__(self, trial: Trial, unchanged: Copy, fresh: Sequence[Copy], changed: Copy) -> None:
+    Args:
+        trial: the run.
+        unchanged: the copy that was never changed.
+        fresh: the two that were made with the changes.
+        changed: the one that was changed.
+        goes: the parts of an object from which something may go because of the changes.
+    """
+
+    def __init__(
+        self, trial: Trial, unchanged: Copy, fresh: Sequence[Copy], changed: Copy, goes: frozenset[str] = _GOES_WITH_CONTENT
+    ) -> None:
         self._before, self._after = _state_of(trial, unchanged), _state_of(trial, changed)
         self._wanted, self._other = (_state_of(trial, one) for one in fresh)
-        self._changed = changed
+        self._changed, self._goes = changed, goes
 
-    def _differences(self) -> Iterator[tuple[_Place, _Path, Any, Any, Any]]:
+    def _differences(self) -> Iterator[tuple[Place, Path, Any, Any, Any]]:
         """Yields the places of values that follow from the changes: the value before, the wanted and the present one."""
         for place, wanted in self._wanted.items():
             other, before, after = (one.get(place) for one in (self._other, self._before, self._after))
@@ -370,10 +380,10 @@ class _Compared:
                     continue
                 yield place, path, old, value, after.get(path, _NOTHING)
             for path in before.keys() - wanted.keys() - other.keys():
-                if path[0] in _GOES_WITH_CONTENT and not is_time(before[path]):
+                if path[0] in self._goes and not is_time(before[path]):
                     yield place, path, before[path], _NOTHING, after.get(path, _NOTHING)
 
-    def stale(self) -> list[tuple[_Place, _Path]]:
+    def stale(self) -> list[tuple[Place, Path]]:
         """Returns the values that are still those of before the change, or have them beside those of after it; and the objects
         that are not there, with an empty path."""
         missing = (self._wanted.keys() & self._other.keys()) - self._before.keys() - self._after.keys()
@@ -383,26 +393,30 @@ class _Compared:
             if now is old or now == old or (path[0] in _IS_WANTED and _has_both(now, old, wanted))
         ]
 
-    def find_followers(self) -> set[_Place]:
+    def find_followers(self) -> set[Place]:
         """Returns the objects of which a value has followed the change."""
         return {place for place, _ in self.find_followed()}
 
-    def find_followed(self) -> list[tuple[_Place, _Path]]:
+    def find_followed(self) -> list[tuple[Place, Path]]:
         """Returns the values that have followed the change."""
         return [(place, path) for place, path, _, wanted, now in self._differences() if now == wanted]
 
-    def find_leftovers(self) -> set[_Place]:
+    def find_made(self) -> set[Place]:
+        """Returns the objects that are there since the change, and not before it."""
+        return (self._wanted.keys() & self._other.keys() & self._after.keys()) - self._before.keys()
+
+    def find_leftovers(self) -> set[Place]:
         """Returns the objects that are there as before the change, and that objects do not have which had its content at once."""
         kept = (self._before.keys() & self._after.keys()) - self._wanted.keys() - self._other.keys()
         return {place for place in kept if place[0] not in _KEPT_ON_PURPOSE}
 
-    def differs(self, place: _Place, path: _Path) -> bool:
+    def differs(self, place: Place, path: Path) -> bool:
         """Reports whether a value is not the wanted one; not if it is a number in a status, which may only grow."""
         wanted, other, now = (one.get(place, {}).get(path, _NOTHING) for one in (self._wanted, self._other, self._after))
         grows = path[0] == "status" and isinstance(now, int | float) and not isinstance(now, bool)
         return wanted == other and now != wanted and not grows and place in self._after
 
-    def can_change(self, trial: Trial, place: _Place, path: _Path) -> bool:
+    def can_change(self, trial: Trial, place: Place, path: Path) -> bool:
         """Reports whether the API would accept the wanted value in the present object, or cannot be asked."""
         resource, name = place
         value = self._wanted.get(place, {}).get(path)
@@ -423,7 +437,7 @@ class _Compared:
         return True
 
 
-def _put(obj: Any, path: _Path, value: str | float) -> bool:
+def _put(obj: Any, path: Path, value: str | float) -> bool:
     """Sets a string, number or boolean in an object; returns whether its place exists."""
     for part in path[:-1]:
         try:
@@ -443,7 +457,7 @@ def _state_of(trial: Trial, copy: Copy) -> _State:
     found: _State = {}
     for resource in trial.baseline.reaction.children:
         children = children_of(trial.cluster, copy, resource)
-        generated: list[dict[_Path, Any]] = []
+        generated: list[dict[Path, Any]] = []
         for child in children:
             name, values = child["metadata"]["name"], _values_of(child, copy.token)
             if copy.token in name and not child["metadata"].get("generateName"):
@@ -461,14 +475,14 @@ def _state_of(trial: Trial, copy: Copy) -> _State:
     return found
 
 
-def _merge(several: Sequence[dict[_Path, Any]]) -> dict[_Path, Any]:
+def _merge(several: Sequence[dict[Path, Any]]) -> dict[Path, Any]:
     """Returns the values of objects that cannot be told apart: those of each path together, if there are several objects."""
     if len(several) == 1:
         return several[0]
     return {path: tuple(sorted(str(one.get(path)) for one in several)) for path in set().union(*several)}
 
 
-def _values_of(obj: Mapping[str, Any], token: str) -> dict[_Path, Any]:
+def _values_of(obj: Mapping[str, Any], token: str) -> dict[Path, Any]:
     """Returns the values in an object that may follow from another one, by their paths."""
     system = {path[1] for path in SYSTEM_FIELDS} | _OWN_METADATA
     return {

@@ -1,4 +1,4 @@
-"""A client of a few lines for the tests of the checker: a function that watches ConfigMaps and annotates them.
+"""A client of a few lines for the tests of the checker: a function that watches ConfigMaps and annotates them with their keys.
 
 `reflector("W1")` forgets what rule W1 asks for.
 """
@@ -30,6 +30,10 @@ class Reflector:
         config = yaml.safe_load(kubeconfig.read_text())
         self._host = config["clusters"][0]["cluster"]["server"].partition("//")[2]
         self._defect = defect
+        self._reached = ""
+        """The revision of the last event, or of the list."""
+        self._keys: dict[str, set[str]] = {}
+        """The keys that each object has had."""
 
     def run(self, stopped: threading.Event) -> None:
         revision, delay = "", 0.1
@@ -38,8 +42,8 @@ class Reflector:
                 revision = revision or self._list()
                 revision, told = self._watch(revision, stopped)
                 delay = 0.1 if told else delay
-            except TimeoutError:
-                pass  # a watch without events for so long, on a busy machine
+            except TimeoutError:  # a watch without events for so long, on a busy machine
+                revision = revision if self._defect == "W5" else self._reached
             except (OSError, http.client.HTTPException, ValueError):
                 if self._defect == "W8":
                     raise
@@ -50,7 +54,8 @@ class Reflector:
         found = self._call("GET", PATH)
         for item in found["items"]:
             self._react(item)
-        return str(found["metadata"]["resourceVersion"])
+        self._reached = str(found["metadata"]["resourceVersion"])
+        return self._reached
 
     def _watch(self, revision: str, stopped: threading.Event) -> tuple[str, bool]:
         """Returns the revision to go on from ("": list again), and whether there was an event."""
@@ -63,7 +68,8 @@ class Reflector:
                 event = json.loads(line)
                 if event["type"] == "ERROR":
                     return (revision if self._defect == "W1" else ""), told
-                revision, told = event["object"]["metadata"]["resourceVersion"], True
+                revision = self._reached = event["object"]["metadata"]["resourceVersion"]
+                told = True
                 if event["type"] != "DELETED":
                     self._react(event["object"])
         finally:
@@ -72,9 +78,13 @@ class Reflector:
 
     def _react(self, obj: dict[str, Any]) -> None:
         metadata = obj["metadata"]
-        if "seen" not in metadata.get("annotations", {}):
-            patch = {"metadata": {"annotations": {"seen": "yes"}}}
-            self._call("PATCH", f"{PATH}/{metadata['name']}", patch)
+        keys = set(obj.get("data", ()))
+        if self._defect == "S3":
+            keys |= self._keys.get(metadata["name"], set())
+            self._keys[metadata["name"]] = keys
+        seen = " ".join(sorted(keys))
+        if seen != metadata.get("annotations", {}).get("seen"):
+            self._call("PATCH", f"{PATH}/{metadata['name']}", {"metadata": {"annotations": {"seen": seen}}})
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         connection = http.client.HTTPConnection(self._host, timeout=10)

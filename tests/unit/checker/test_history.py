@@ -14,7 +14,7 @@ from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
 from fakekube.checker.contents import metadata_change, undo_of
 from fakekube.checker.reaction import Copy, Effect, EffectKind
 from fakekube.checker.rules import history
-from fakekube.checker.rules.history import ChangedBack, _Compared, _normal, _put
+from fakekube.checker.rules.history import ChangedBack, Compared, _normal, _put
 from fakekube.checker.rules.outages import ForgottenFailures
 from fakekube.checker.verdict import NotExercised
 from fakekube.controllers.client import ApiError
@@ -26,14 +26,14 @@ BEFORE = {("data", "text"): "hello", ("metadata", "labels", "team"): "green"}
 AFTER = {("data", "text"): "hello-x", ("metadata", "labels", "team"): "green-x"}
 
 
-def compared(monkeypatch: pytest.MonkeyPatch, now: Any, *, wanted: Any = None, other: Any = None) -> _Compared:
+def compared(monkeypatch: pytest.MonkeyPatch, now: Any, *, wanted: Any = None, other: Any = None) -> Compared:
     """The effects of a changed object, where they are those of `BEFORE` and should be those of `AFTER`."""
     wanted = {CHILD: AFTER} if wanted is None else wanted
     before = dict.fromkeys(wanted, BEFORE)
     states = iter([before, now, wanted, wanted if other is None else other])
     monkeypatch.setattr(history, "_state_of", lambda trial, copy: next(states))
     known: Any = None
-    return _Compared(known, known, [known, known], known)
+    return Compared(known, known, [known, known], known)
 
 
 def test_a_value_that_is_still_that_of_before_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def test_words_that_stay_beside_the_new_ones_are_stale(
     states = iter([{CHILD: {path: "big small"}}, {CHILD: {path: now}}, {CHILD: {path: "big red"}}, {CHILD: {path: "big red"}}])
     monkeypatch.setattr(history, "_state_of", lambda trial, copy: next(states))
     known: Any = None
-    assert _Compared(known, known, [known, known], known).stale() == ([(CHILD, path)] if stale else [])
+    assert Compared(known, known, [known, known], known).stale() == ([(CHILD, path)] if stale else [])
 
 
 def test_what_others_do_not_have_any_more_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def test_what_others_do_not_have_any_more_is_stale(monkeypatch: pytest.MonkeyPat
     states = iter([{CHILD: before}, {CHILD: {**AFTER, gone: "yes"}}, {CHILD: AFTER}, {CHILD: AFTER}])
     monkeypatch.setattr(history, "_state_of", lambda trial, copy: next(states))
     known: Any = None
-    assert _Compared(known, known, [known, known], known).stale() == [(CHILD, gone)]
+    assert Compared(known, known, [known, known], known).stale() == [(CHILD, gone)]
 
 
 def test_an_object_that_only_others_have_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_an_object_that_only_others_have_is_missing(monkeypatch: pytest.MonkeyPa
     states = iter([{CHILD: BEFORE}, {CHILD: AFTER}, more, more])
     monkeypatch.setattr(history, "_state_of", lambda trial, copy: next(states))
     known: Any = None
-    found = _Compared(known, known, [known, known], known)
+    found = Compared(known, known, [known, known], known)
     assert found.stale() == [(third, ())]
     assert found.can_change(known, third, ())
 
@@ -113,7 +113,7 @@ def test_objects_that_nobody_else_has_are_left_over_but_volumes(monkeypatch: pyt
     states = iter([more, more, {CHILD: BEFORE}, {CHILD: BEFORE}])
     monkeypatch.setattr(history, "_state_of", lambda trial, copy: next(states))
     known: Any = None
-    assert _Compared(known, known, [known, known], known).find_leftovers() == {third}
+    assert Compared(known, known, [known, known], known).find_leftovers() == {third}
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_number_in_a_status_may_only_grow(path: Any, now: Any, differs: bool, 
     states = iter([{CHILD: AFTER}, {CHILD: {path: now}}, plain, plain])
     monkeypatch.setattr(history, "_state_of", lambda trial, copy: next(states))
     known: Any = None
-    assert _Compared(known, known, [known, known], known).differs(CHILD, path) is differs
+    assert Compared(known, known, [known, known], known).differs(CHILD, path) is differs
 
 
 class Writer:

@@ -1,0 +1,136 @@
+"""A rule about maps and lists: what an entry of an object has brought goes with the entry (S3).
+
+Invariant: only what the client has made of an added entry is judged when that is removed. Labels and annotations are not removed:
+a client cannot tell its own ones in a child from those of others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
+from fakekube.checker.client_run import ClientEnded, HotLoop
+from fakekube.checker.contents import MoreEntries
+from fakekube.checker.rule import Rule
+from fakekube.checker.rules.history import Compared, KeptInStep, Place, apply_step
+from fakekube.checker.verdict import NotExercised, Verdict
+from fakekube.checker.waits import await_quiet
+from fakekube.checker.writes import require_writes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fakekube.base.objects import Object
+    from fakekube.checker.alterations import Path
+    from fakekube.checker.reaction import Copy
+    from fakekube.checker.trial import Baseline, Trial
+
+#: The parts of an object from which something goes with an entry.
+_GOES_WITH_ENTRY = frozenset({"data", "binaryData", "spec", "status"})
+
+
+class RemovedEntries(Rule):
+    """Each map and each list of a copy gets another entry, which is removed again: its effects are then those of a copy that
+    never had it."""
+
+    id = "S3"
+    name = "removed"
+    fast = True
+    provocation = "entries are added to the maps and lists of an object, and removed again"
+    obligation = KeptInStep.obligation
+    advice = "delete what is not wanted any more: replace maps and lists that belong to the client, instead of adding to them"
+    source = KeptInStep.source
+    watches = True
+    expected_seconds = 12.0
+
+    def __init__(self) -> None:
+        self.name_of_copy = ""
+        self.followed: set[tuple[Place, Path]] = set()
+        """What has followed the added entries: values, and objects with an empty path."""
+        self.left: tuple[Place, Path] | None = None
+        """What has not followed their removal."""
+
+    def require(self, baseline: Baseline) -> None:
+        require_writes(baseline)
+
+    def provoke(self, trial: Trial) -> None:
+        entries = MoreEntries(trial)
+        if not entries:
+            raise NotExercised("the sample has no map or list to which the API accepts another entry")
+        plain = [trial.copies[0], trial.stimulate(), trial.stimulate()]
+        self._await_quiet(trial, plain)
+        full = self._make_full(trial, entries)
+        changed, *others = reversed(plain)
+        self.name_of_copy = changed.names()[0]
+        self._change(trial, changed, entries.additions())
+
+        def compare_added() -> Compared:
+            return Compared(trial, others[0], full, changed, _GOES_WITH_ENTRY)
+
+        trial.await_until(lambda: not compare_added().stale(), trial.reaction_timeout)
+        added = compare_added()
+        self.followed = {*added.find_followed(), *((place, ()) for place in added.find_made())}
+        if not self.followed:
+            raise NotExercised("nothing that the client writes follows an entry that is added to a map or a list")
+        self._change(trial, changed, entries.removals())
+
+        def find_left() -> list[tuple[Place, Path]]:
+            compared = Compared(trial, full[0], others, changed, _GOES_WITH_ENTRY)
+            left = {*compared.stale(), *((place, ()) for place in compared.find_leftovers())}
+            return [one for one in sorted(left & self.followed, key=str) if compared.can_change(trial, *one)]
+
+        trial.await_until(lambda: not find_left(), trial.reaction_timeout)
+        self.left = next(iter(find_left()), None)
+
+    @staticmethod
+    def _await_quiet(trial: Trial, copies: Sequence[Copy]) -> None:
+        for copy in copies:
+            trial.await_reaction(copy)
+        await_quiet(trial, copies[0].mark, [copy.token for copy in copies])
+
+    def _make_full(self, trial: Trial, entries: MoreEntries) -> Sequence[Copy]:
+        """Makes two copies that have the entries from the beginning. Raises NotExercised if the client does not react to them."""
+        while True:
+            full = [self._make_one(trial, entries.additions()) for _ in range(2)]
+            try:
+                self._await_quiet(trial, full)
+            except (ClientEnded, HotLoop):
+                raise NotExercised("the client ends or loops when a map or list has another entry") from None
+            if not any(map(trial.missing_of, full)):
+                return full
+            for copy in full:
+                copy.judged = False
+            if not entries.leave_out_items():
+                raise NotExercised("the client does not react to copies with more entries as to the sample")
+
+    @staticmethod
+    def _make_one(trial: Trial, additions: Sequence[Object]) -> Copy:
+        left = iter(additions)
+
+        def add(obj: Object) -> None:
+            changed = apply_merge_patch(obj, next(left))
+            obj.clear()
+            obj.update(changed)
+
+        return trial.stimulate(add)
+
+    @staticmethod
+    def _change(trial: Trial, copy: Copy, changes: Sequence[Object]) -> None:
+        mark = trial.trace.mark()
+        apply_step(trial, copy, changes)
+        await_quiet(trial, mark, [copy.token])
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        if self.left is None:
+            return Verdict.success()
+        (resource, name), path = self.left
+        what = f"{'.'.join(map(str, path))} of {resource}" if path else f"{resource} {name.replace('{}', '*')}"
+        return Verdict.failure(
+            f"{what} for {self.name_of_copy} stays as it became when the maps and lists of the object got more entries, although "
+            "these were removed again",
+            *trial.excerpt(),
+            by_time=True,
+        )
+
+
+RULES: tuple[type[Rule], ...] = (RemovedEntries,)
