@@ -54,12 +54,29 @@ def kube_system(node: str, version: str, *, metrics: bool, subnet: str = SERVICE
         yield _workload("Deployment", "metrics-server", "metrics-server", "registry.k8s.io/metrics-server/metrics-server:v0.8.1")
 
 
+#: As kubeadm writes it.
 _COREFILE: Final = """.:53 {
     errors
-    health
+    health {
+       lameduck 5s
+    }
     ready
-    kubernetes cluster.local in-addr.arpa ip6.arpa
-    cache 30
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
+       pods insecure
+       fallthrough in-addr.arpa ip6.arpa
+       ttl 30
+    }
+    prometheus :9153
+    forward . /etc/resolv.conf {
+       max_concurrent 1000
+    }
+    cache 30 {
+       disable success cluster.local
+       disable denial cluster.local
+    }
+    loop
+    reload
+    loadbalance
 }
 """
 _DNS_PORTS: Final = (

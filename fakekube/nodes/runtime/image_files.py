@@ -1,6 +1,7 @@
 """The files of images: programs and system files that are the same in all images, and the pages of web servers.
 
-Specified by: the images busybox, nginx and httpd; pkg/kubelet/kubelet_pods.go (ensureHostsFile), pkg/kubelet/network/dns.
+Specified by: the images busybox, nginx, httpd and coredns; pkg/kubelet/kubelet_pods.go (ensureHostsFile),
+pkg/kubelet/network/dns.
 """
 
 from __future__ import annotations
@@ -39,8 +40,16 @@ _NGINX_LINES: Final = (
     "/docker-entrypoint.sh: Configuration complete; ready for start up",
     "[notice] 1#1: start worker processes",
 )
+#: Of v1.13.1, with the hash of kubeadm's Corefile; the line about GOMAXPROCS, which tells the node's processors, is left out.
+_COREDNS_LINES: Final = (
+    ".:53",
+    "[INFO] plugin/reload: Running configuration SHA512 = 1b226df79860026c6a52e67daa10d7f0d57ec5b023288ec00c5e05f93523c894"
+    "564e15b91770d3a07ae1cfbe861d15b37d4a0027e69c546ab112970993a3b03b",
+    "CoreDNS-1.13.1",
+    "linux/amd64, go1.25.2, 1db4568",
+)
 #: The log lines at the start of an image without a command.
-START_LINES: Final[Mapping[str, Sequence[str]]] = {"nginx": _NGINX_LINES}
+START_LINES: Final[Mapping[str, Sequence[str]]] = {"nginx": _NGINX_LINES, "coredns": _COREDNS_LINES}
 
 
 #: The directory that the web server of an image serves.

@@ -65,6 +65,18 @@ def test_system_pods_are_those_of_a_kind_cluster(tmp_path: Path) -> None:
         assert cluster.get("endpoints", served_by, namespace="kube-system")["subsets"][0]["addresses"]
 
 
+def test_the_log_of_coredns_names_the_configuration_that_kubeadm_writes(tmp_path: Path) -> None:
+    with _cluster(options(tmp_path, "--kube-system", "--pace", "0", "--nodes", "1")) as cluster:
+        pods = f"{cluster.url}/api/v1/namespaces/kube-system/pods"
+        name = next(
+            one["metadata"]["name"] for one in cluster.list("pods", namespace="kube-system", label_selector="k8s-app=kube-dns")
+        )
+        with urllib.request.urlopen(f"{pods}/{name}/log?follow=true") as log:
+            lines = [log.readline().decode().rstrip() for _ in range(4)]
+        assert (lines[0], lines[2]) == (".:53", "CoreDNS-1.13.1")
+        assert lines[1].startswith("[INFO] plugin/reload: Running configuration SHA512 = 1b226df7")
+
+
 def test_system_services_have_the_addresses_of_a_kind_cluster(tmp_path: Path) -> None:
     with _cluster(options(tmp_path, "--kube-system", "--pace", "0", "--profile", "apiserver", "--nodes", "1")) as cluster:
         assert cluster.get("services", "kube-dns", namespace="kube-system")["spec"]["clusterIP"] == "10.96.0.10"
