@@ -14,6 +14,7 @@ import pkgutil
 import resource
 import signal
 import sys
+import tempfile
 import threading
 import time
 import zlib
@@ -149,14 +150,16 @@ _PLAYERS: dict[str, Callable[[str, str], str]] = {
 def in_fork(work: Callable[[], Any], seconds: float) -> Any:
     """What `work` returns in a fork of this process; None if it needs more seconds of the processor, or ends in another way."""
     reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        os.close(reading)
-        _run_in_child(work, writing, seconds)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as file:
-        answer = file.read()
-    os.waitpid(child, 0)
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:  # the fork removes nothing of its own, however it ends
+        child = os.fork()
+        if not child:
+            os.close(reading)
+            tempfile.tempdir = folder
+            _run_in_child(work, writing, seconds)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as file:
+            answer = file.read()
+        os.waitpid(child, 0)
     return pickle.loads(answer) if answer else None
 
 

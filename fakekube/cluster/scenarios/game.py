@@ -32,7 +32,7 @@ _RETRIES: Final = 10
 #: The answers after which it is sent again; 0 stands for none.
 _TRANSIENT: Final = frozenset({0, 429, 503})
 #: What tells that a step whose answer was lost has been performed, by its kind.
-_PERFORMED: Final = {"delete": 404, "create": 409}
+_PERFORMED: Final = {"create": 409, "delete": 404, "patch": 404}  # of a patch, that it removed the last finalizer
 #: Real seconds that a command of a solution may take.
 _COMMAND_SECONDS: Final = 60.0
 

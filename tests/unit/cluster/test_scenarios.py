@@ -124,15 +124,20 @@ def test_a_solution_sends_a_step_again_whose_answer_was_lost() -> None:
   faults:
   - {on: {verbs: create, resource: configmaps}, do: {lose: {}}, times: 1}
   - {on: {verbs: delete, resource: configmaps}, do: {lose: {}}, times: 1}
+  - {on: {verbs: patch, resource: secrets}, do: {lose: {}}, times: 1}
   tasks:
   - title: there
     goal:
       requests:
       - {where: {verb: create, resource: configmaps}, count: 2}
       - {where: {verb: delete, resource: configmaps}, count: 2}
+      - {where: {verb: patch, resource: secrets}, count: 2}
   solution:
   - create: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}
   - delete: {resource: configmaps, namespace: default, name: a}
+  - create: {apiVersion: v1, kind: Secret, metadata: {name: stuck, finalizers: [example.com/held]}}
+  - delete: {resource: secrets, namespace: default, name: stuck}
+  - patch: {resource: secrets, namespace: default, name: stuck, patch: {metadata: {finalizers: []}}}
 """
     with play(read_scenario(scenario(text), "a file")) as game:
         assert play_solution(game)["passed"]
