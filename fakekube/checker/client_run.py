@@ -129,18 +129,18 @@ class ClientRun:
             self.cluster.load(obj)
         self.cluster.settle(timeout=20.0)
 
-    def start_client(self, timeout: float | None = None) -> None:
+    def start_client(self) -> None:
         """Starts the client when few enough other clients are starting, and waits for its first request, so that not too many
-        clients start at the same time.
-
-        Args:
-            timeout: the longest wait, in seconds; by default that of the session.
-        """
+        clients start at the same time."""
         with self.session.starting:
             mark = self.trace.mark()
             self.launch()
-            self.await_until(lambda: bool(self.trace.since(mark)), self.session.start_timeout if timeout is None else timeout)
+            self.await_until(lambda: bool(self.trace.since(mark)), self.start_timeout())
             self.session.starts.append(self.now - self.started_at)
+
+    def start_timeout(self) -> float:
+        """Returns how many seconds the client may take until its first request."""
+        return self.session.start_timeout
 
     def launch(self) -> None:
         """Starts the client at once."""

@@ -109,20 +109,23 @@ class _Life:
                 _stimulate(trial)
             _run_steps(rule, trial)
         except _NoReaction:
-            return self._run_fallback(rule)
+            return self._run_fallback(rule, "the client did not react as in the baseline run, before anything was provoked")
         except Decided:
             pass
         except (ClientEnded, HotLoop):
-            if not trial.provoked and rule.fallback is not None:
-                return self._run_fallback(rule)
             if not trial.provoked:
-                return Verdict.not_exercised(f"before the provocation: {trial.ended or trial.loop}")
+                return self._run_fallback(rule, f"before the provocation: {trial.ended or trial.loop}")
         return judge_safely(rule, trial)
 
-    def _run_fallback(self, rule: Rule) -> Verdict:
-        """Runs the rule that replaces one to which the client does not react. Raises NotExercised if there is none."""
+    def _run_fallback(self, rule: Rule, happened: str) -> Verdict:
+        """Runs the rule that replaces one whose client ended or did not react before the provocation.
+
+        Raises NotExercised if there is none.
+        """
+        trial = self._trial
+        assert trial is not None
         if rule.fallback is None:
-            raise NotExercised("the client did not react as in the baseline run, before anything was provoked")
+            raise NotExercised(rule.explain_before(trial, happened))
         self.stop()
         self._trial, self._shown = None, []
         return self.exercise(rule.fallback())
@@ -171,9 +174,8 @@ def _begin(rule: Rule, trial: Trial) -> None:
         trial.begin_provocation()
         trial.start_client()
         return
-    fallback_after = min(10.0 + 5 * trial.baseline.start_seconds, trial.session.start_timeout)
-    trial.start_client(None if rule.fallback is None else fallback_after)
-    if rule.fallback is not None and not trial.trace.count_since(-1):
+    trial.start_client()
+    if not trial.trace.count_since(-1):
         raise _NoReaction
     _stimulate(trial)
 

@@ -91,6 +91,10 @@ class Rule:
     def prepare(self, trial: Trial) -> None:
         """Called before the client starts. Raises NotExercised."""
 
+    def explain_before(self, trial: Trial, happened: str) -> str:
+        """Returns why the client ended or did not react before the provocation, if the rule knows more than what happened."""
+        return happened
+
     def provoke(self, trial: Trial) -> None:
         """Called while the client runs. Raises NotExercised."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from statistics import mean
 from typing import TYPE_CHECKING
@@ -180,7 +180,9 @@ class _Check:
                     for job in wait(jobs, return_when=FIRST_COMPLETED).done:
                         life, results = jobs.pop(job), job.result()
                         found |= results
-                        jobs |= {pool.submit(self._run_life, [rule]): [rule] for rule in life if rule not in results}
+                        left = [rule for rule in life if rule not in results]
+                        self._estimate.leave(left)
+                        jobs |= {pool.submit(self._run_life, [rule]): [rule] for rule in left}
                 return found
             except BaseException:  # Ctrl-C: the running rules end when they next check `stopping`
                 self._session.stopping.set()
@@ -189,6 +191,7 @@ class _Check:
 
     def _run_life(self, rules: Sequence[Rule]) -> dict[Rule, Run]:
         """Runs rules with one client; returns the results that count."""
+        self._estimate.begin(rules)
         begun = time.monotonic()
         if len(rules) == 1:
             return {rules[0]: self._finish(rules[0], self._run_first(rules[0]), begun)}
@@ -266,49 +269,86 @@ def _excuse(verdict: Verdict, calm: float) -> Verdict:
 
 #: How much of a processor a run takes besides the start of its client, in seconds, and how many of the last starts count.
 _WORK, _LAST_STARTS = 0.5, 20
+#: As if so many seconds had been taken as expected before the first rule.
+_PRIOR = 20.0
+#: The least part of a life that is left while it runs.
+_LEAST_LEFT = 0.2
 
 
 class Estimate:
-    """The seconds that some rules still take: the expected ones of the rules that are left, scaled by what the finished ones have
-    taken, and those of the starts, of which only a few happen at once.
+    """The seconds that some rules still take, by what the finished ones have taken and the running ones take already.
+
+    Lives, the rules that one client undergoes, wait for a place among those that run, and for the start of their client.
 
     Args:
         baseline: the result of the baseline run.
         lives: the rules that will run, those together that run one after the other.
-        at_once: how many run at the same time.
+        at_once: how many lives run at the same time.
     """
 
     def __init__(self, baseline: Baseline, lives: Sequence[Sequence[Rule]], at_once: int) -> None:
         self._starts = baseline.session.starts
-        self._left = {rule: rule.expected_seconds for life in lives for rule in life}
-        self._lives = lives
+        self._lives = [set(life) for life in lives]
+        self._begun: dict[Rule, float] = {}
+        """When the life of each running rule began, by `time.monotonic()`."""
         self._at_once = at_once
         self._processors = baseline.session.processors
-        self._begun = time.monotonic()
-        self._expected = self._taken = 0.0
+        self._expected = self._taken = _PRIOR
         self._lock = threading.Lock()
+
+    def begin(self, rules: Sequence[Rule]) -> None:
+        """Records that the life of some rules begins. A life that ended early has left its rules to lives of their own."""
+        with self._lock:
+            for life in self._lives:
+                life.difference_update(rules)
+            self._lives.append(set(rules))
+            self._begun |= dict.fromkeys(rules, time.monotonic())
 
     def record(self, rule: Rule, seconds: float) -> None:
         """Records that a rule has taken some seconds."""
         with self._lock:
-            self._expected += self._left.pop(rule, 0.0)
+            self._expected += rule.expected_seconds
             self._taken += seconds
+            self._begun.pop(rule, None)
+            for life in self._lives:
+                life.discard(rule)
+
+    def leave(self, rules: Sequence[Rule]) -> None:
+        """Records that rules did not run in the life that has ended; each will begin one of its own."""
+        with self._lock:
+            for rule in rules:
+                del self._begun[rule]
+            for life in self._lives:
+                life.difference_update(rules)
+            self._lives += [{rule} for rule in rules]
 
     def seconds(self) -> float:
         """Returns the seconds that are left."""
         with self._lock:
-            left = [[self._left[rule] for rule in life if rule in self._left] for life in self._lives]
-            scale = self._taken / self._expected if self._expected else 1.0
-        sums = [sum(one) for one in left if one]
-        if not sums:
+            now = time.monotonic()
+            waiting = [_expected_of(life) for life in self._lives if life and not life & self._begun.keys()]
+            running = [
+                (_expected_of(life), now - min(map(self._begun.__getitem__, life)))
+                for life in self._lives
+                if life & self._begun.keys()
+            ]
+            expected, taken = self._expected, self._taken
+        if not waiting and not running:
             return 0.0
-        scale, start = max(scale, 1.0), mean(self._starts[-_LAST_STARTS:]) + _WORK
-        waiting = scale * sum(sums) / self._at_once
-        starting = len(sums) * start / self._processors
-        longest = scale * max(sums) + start - (time.monotonic() - self._begun)
-        return max(waiting, starting, longest, 1.0)
+        overdue = [(usual, age) for usual, age in running if age > usual]
+        scale = (taken + sum(age for _, age in overdue)) / (expected + sum(usual for usual, _ in overdue))
+        left = [max(scale * usual - age, _LEAST_LEFT * scale * usual) for usual, age in running] + [
+            scale * one for one in waiting
+        ]
+        start = mean(self._starts[-_LAST_STARTS:]) + _WORK
+        starting = len(left) * start / self._processors
+        return max(sum(left) / min(self._at_once, len(left)), starting, *left, 1.0)
 
     def __str__(self) -> str:
         with self._lock:
-            count = len(self._left)
+            count = sum(map(len, self._lives))
         return f"{count} to go, about {self.seconds():.0f} s" if count else "done"
+
+
+def _expected_of(life: Iterable[Rule]) -> float:
+    return sum(rule.expected_seconds for rule in life)

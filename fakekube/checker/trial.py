@@ -43,6 +43,9 @@ _POLLS = 2
 #: How many times longer than the longest pause of a backoff the next one may be: it doubles, and jitter doubles it again.
 _GROWTH = 4.5
 
+#: How many seconds, and how many times as many as in the baseline run, the client may take until its first request.
+_START, _STARTS = 10.0, 5
+
 #: Why rules about watches are not exercised.
 DOES_NOT_WATCH = "the client does not watch"
 
@@ -327,6 +330,10 @@ class Trial(ClientRun):
             except ApiError as error:
                 if error.code not in (404, 409):
                     raise
+
+    def start_timeout(self) -> float:
+        longest = super().start_timeout()
+        return longest if self.learned is None else min(_START + _STARTS * self.learned.start_seconds, longest)
 
     # --- Convergence --------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ Invariant: only texts are judged that the client has copied after each of severa
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
@@ -60,6 +60,8 @@ class ChangedMeanwhile(MissedChange):
     """What has followed it late; "" if nothing has."""
     overtaken: Exchange | None = None
     """A write that was under way while the client sent the same kind of write of the same object with a newer text."""
+    refused: str = ""
+    """Why a change under a write could not be made; "" if all were made."""
     usual: float = 0.0
     """The seconds after a calm change until the client has copied the text."""
 
@@ -98,7 +100,10 @@ class ChangedMeanwhile(MissedChange):
         return found or set()
 
     def _change_under_writes(self, trial: Trial, subject: Copy) -> None:
-        """Changes the copy just before each kind of write for it, and holds the write up, until another one has been sent."""
+        """Changes the copy just before each kind of write for it, and holds the write up, until another one has been sent.
+
+        Raises NotExercised if the API refuses a change.
+        """
         budget = Budget(1)
 
         def change(exchange: Exchange) -> None:
@@ -106,8 +111,11 @@ class ChangedMeanwhile(MissedChange):
             if not mentions(exchange, subject.token) or not budget.take(kind):
                 return
             mark, before = trial.trace.mark(), self.ending
-            with suppress(NotExercised):
+            try:
                 self._alter(trial, subject)
+            except NotExercised as problem:
+                self.refused = str(problem)
+                return
             after = self.ending  # another kind of write may change the object once more
             end = time.monotonic() + self.UNDER_WAY
             while time.monotonic() < end and not _has_written(trial, subject, mark):
@@ -122,6 +130,8 @@ class ChangedMeanwhile(MissedChange):
             self._alter(trial, subject)
             trial.await_until(lambda: bool(budget.taken), trial.reaction_timeout)
             await_quiet(trial, mark, [subject.token])
+        if self.refused:
+            raise NotExercised(self.refused)
 
     def _follows(self, trial: Trial, subject: Copy, places: set[_Place], when: str) -> bool:
         """Waits until all copied texts are those of the last change; returns whether they are."""

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from fakekube.powers.exchange import Exchange
 
 
+#: Why the rule does not apply to a client whose requests do not have the token.
+_NOT_READ = "the client does not send the token of its tokenFile"
+
+
 class RotatedToken(Rule):
     """The token file is replaced, and the old token expires."""
 
@@ -28,8 +32,9 @@ class RotatedToken(Rule):
     obligation = "the client reads a token file again within a minute, or after a 401"
     advice = "read tokenFile again when it is a minute old, and at once after a 401"
     source = "kubernetes#68164; client-go transport/token_source.go"
+    decisive = True
     token_file = True  # with TLS, because client-go sends no token without it
-    expected_seconds = 80.0
+    expected_seconds = 25.0
 
     #: How many seconds a client may use a token that it has read.
     MINUTE = 60.0
@@ -44,11 +49,13 @@ class RotatedToken(Rule):
     def cluster_arguments(self) -> Mapping[str, Any]:
         return {"tls": True}
 
+    def explain_before(self, trial: Trial, happened: str) -> str:
+        return happened if _sends_token(trial) else f"{_NOT_READ}: {happened}"
+
     def provoke(self, trial: Trial) -> None:
-        path = trial.folder / "token"
-        old = path.read_text(encoding="utf-8").strip()
-        if not any(_token(call.headers) == old for call in trial.trace.since()):
-            raise NotExercised("the client does not send the token of its tokenFile")
+        path = _token_path(trial)
+        if not _sends_token(trial):
+            raise NotExercised(_NOT_READ)
         if trial.baseline.streams:
             require_resumption(trial)
         expired = self.expired
@@ -112,6 +119,16 @@ class RotatedToken(Rule):
     def judge_trace(self, trial: Trial) -> Verdict:
         refused = sum(call.status == 401 for call in trial.trace.since(trial.provoked_at))
         return Verdict.success(f"after {refused} answers of 401")
+
+
+def _token_path(trial: Trial) -> Path:
+    return trial.folder / "token"
+
+
+def _sends_token(trial: Trial) -> bool:
+    """Reports whether a request of the client has the token of its file."""
+    token = _token_path(trial).read_text(encoding="utf-8").strip()
+    return any(_token(call.headers) == token for call in trial.trace.since())
 
 
 def _token(headers: Any) -> str:

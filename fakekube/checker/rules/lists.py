@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.apimachinery.errors.status import StatusError
@@ -154,6 +155,9 @@ class BeganAgain(MissedDeletions):
     source = f"{_CHUNKS}; client-go tools/pager"
     expected_seconds = 12.0
 
+    #: How many seconds a page is held up at most, until controllers have deleted what belongs to the object.
+    SETTLES: ClassVar[float] = 2.0
+
     def require(self, baseline: Baseline) -> None:
         require_limit(baseline)
         super().require(baseline)
@@ -173,6 +177,8 @@ class BeganAgain(MissedDeletions):
         def delete(exchange: Exchange) -> None:
             if exchange.query.get("continue") and budget.take(None):
                 trial.delete(lost)
+                with suppress(TimeoutError):  # what belongs to the object is gone, too, before the history is compacted
+                    trial.cluster.settle(self.SETTLES)
                 trial.compact()
 
         delivered = set().union(*trial.baseline.delivering.values())

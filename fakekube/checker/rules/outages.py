@@ -98,6 +98,7 @@ class FailingWrites(WriteOutage):
     name = "writes"
     provocation = "writes are answered with 500 for some seconds"
     fast = True
+    expected_seconds = 30.0
     ATTEMPTS = 8
     obligation = ServerErrors.obligation
     advice = "keep the object in the queue, and double the pause before each attempt"
@@ -111,6 +112,7 @@ class UnansweredWrites(FailingWrites):
     provocation = "writes are not answered, and their connections break after some seconds"
     legality = "C"
     fast = False
+    expected_seconds = WriteOutage.expected_seconds
     ATTEMPTS = 0
 
     def fault(self, trial: Trial, verb: str, resource: str) -> Fault:
@@ -256,6 +258,7 @@ class RefusedAgainAndAgain(WriteOutage):
     id = "R1"
     name = "writes-again"
     provocation = "writes are refused with 429 again and again"
+    expected_seconds = 30.0
     ATTEMPTS = 8
     obligation = RetryAfter.obligation
     advice = RetryAfter.advice

@@ -461,7 +461,7 @@ class ConnectionDrops(Jitter):
     watches = True
     steps = ("W8",)
     legality = "C"
-    expected_seconds = 25.0
+    expected_seconds = 35.0
 
     #: How many times the connections drop, each time with a freshly started client.
     ROUNDS = 5

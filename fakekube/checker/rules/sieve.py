@@ -427,12 +427,12 @@ class MissedChange(Rule):
 
     def _alter(self, trial: Trial, copy: Copy) -> None:
         """Changes a copy. Raises NotExercised if there is nothing to change."""
-        self.ending = new_token(trial.random)
-        number = trial.alter(copy, self.change, self.ending)
+        ending = new_token(trial.random)
+        number = trial.alter(copy, self.change, ending)
         if number is None:
             tried = "no other value" if self.change else "no value"
             raise NotExercised(f"the sample has {tried} that can be changed")
-        self.change = number
+        self.change, self.ending = number, ending
 
     @property
     def writes_after_change(self) -> set[tuple[str, str]]:
