@@ -92,7 +92,7 @@ def check(
     Raises:
         BaselineFailed: the client sent no request, or did not finish its baseline run.
         UnknownRule: there is no such rule.
-        ValueError: another argument is invalid; ManifestError for the sample.
+        ValueError: another argument is invalid, or demands what no client can fulfil; ManifestError for the sample.
     """
     depth, cluster = parse_profile(profile)
     if version is not None and version not in data.RELEASES:
@@ -105,6 +105,7 @@ def check(
         allow_timeout=allow_timeout,
     )
     selected, skipped = _select(parse_names(rules), parse_names(excluded) or [], again, parse_names(legality) or [], depth)
+    policy.refuse_impossible((rule.id for rule in selected), {rule.id: reason for rule, reason in skipped})
     session = Session(
         starter_of(start),
         Sample.read(sample) if sample is not None else Sample([], []),
@@ -135,15 +136,17 @@ def check(
 
 def parse_profile(text: str) -> tuple[str, str]:
     """Returns the profile of rules and that of clusters; by default full and cluster. Raises ValueError."""
-    depth, cluster = "full", "cluster"
-    for name in (part.strip() for part in text.split(",") if part.strip()):
-        if name in DEPTHS:
-            depth = name
-        elif name in _CLUSTERS:
-            cluster = name
-        else:
+    names = [part.strip() for part in text.split(",") if part.strip()]
+    for name in names:
+        if name not in (*DEPTHS, *_CLUSTERS):
             raise ValueError(f"there is no profile {name}; there are {', '.join((*DEPTHS, *_CLUSTERS))}")
-    return depth, cluster
+    found = []
+    for kind, default in ((tuple(DEPTHS), "full"), (_CLUSTERS, "cluster")):
+        chosen = dict.fromkeys(name for name in names if name in kind)
+        if len(chosen) > 1:
+            raise ValueError(f"--profile names both {' and '.join(chosen)}")
+        found.append(next(iter(chosen), default))
+    return found[0], found[1]
 
 
 def _parse_accept(accept: str | Mapping[str, str] | None) -> dict[str, str]:

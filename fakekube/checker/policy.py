@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from fakekube.checker.verdict import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from fakekube.checker.report import Report, RuleReport
 
@@ -42,6 +42,20 @@ class Policy:
     min_exercised: int | None = None
     strict: bool = False
     allow_timeout: bool = False
+
+    def refuse_impossible(self, selected: Iterable[str], left_out: Mapping[str, str]) -> None:
+        """Raises ValueError for a demand that no client can fulfil.
+
+        Args:
+            selected: the ids of the rules that will run.
+            left_out: the ids of other rules, with the reasons why they will not.
+        """
+        ids = set(selected)
+        for one in self.required:
+            if one not in ids:
+                raise ValueError(f"--require: {one} does not run: {left_out.get(one, 'it is not selected')}")
+        if self.min_exercised is not None and self.min_exercised > len(ids):
+            raise ValueError(f"--min-exercised: {self.min_exercised} are more than the {len(ids)} rules that run")
 
     def apply(self, report: Report, *, cut_short: Sequence[str]) -> Report:
         """Returns the report with accepted failures, remarks and the exit code.
@@ -76,8 +90,8 @@ class Policy:
         found = []
         for one in self.required:
             rule = by_id.get(one)
-            if rule is None or rule.verdict == Outcome.NOT_EXERCISED:
-                reason = rule.evidence[0] if rule is not None and rule.evidence else "it was not selected"
+            if rule is not None and rule.verdict == Outcome.NOT_EXERCISED:
+                reason = next(iter(rule.evidence), "")
                 found.append(f"--require: {one} was not exercised: {reason}")
         if self.min_exercised is not None and len(exercised) < self.min_exercised:
             found.append(f"--min-exercised: {len(exercised)} rules were exercised, fewer than {self.min_exercised}")
@@ -93,12 +107,14 @@ def parse_accepted(text: str) -> dict[str, str]:
 
     In the file, empty lines and lines that begin with # are ignored. Raises ValueError.
     """
+    if not text.strip():
+        raise ValueError("--accept names neither a rule nor a file")
     if _IDS.fullmatch(text.strip()):
         return {one.strip().upper(): "accepted" for one in text.split(",") if one.strip()}
     try:
         lines = Path(text).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as problem:
-        raise ValueError(f"--accept: {text} is neither a list of rules nor a file that can be read: {problem}") from None
+    except (OSError, UnicodeDecodeError):
+        raise ValueError(f"--accept: {text} is neither a list of rules nor a file that can be read") from None
     found = {}
     for number, written in enumerate(lines, 1):
         line = written.strip().removeprefix("- ").strip()

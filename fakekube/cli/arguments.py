@@ -191,7 +191,12 @@ def parse(arguments: Sequence[str]) -> Options:
     if arguments[:1] == ["server"] and not {"-h", "--help"} & set(arguments):  # its flags are those of k3s
         return Options(command="server", rest=list(arguments[1:]))
     arguments, rest = _split(arguments)
-    parsed = _make_parser().parse_args(arguments)
+    try:
+        parsed = _make_parser().parse_args(arguments)
+    except UsageError as problem:
+        if arguments[:1] in (["run"], ["check"]) and not rest:
+            raise UsageError(f"{problem} (a command is required after --)") from None
+        raise
     if parsed.command in ("run", "check") and not rest:
         raise UsageError(f"{parsed.command}: a command is required after --")
     if parsed.command == "serve" and rest:

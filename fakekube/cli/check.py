@@ -28,7 +28,8 @@ def check(options: Options) -> int:
     from fakekube.cluster.testing.manifests import ManifestError
 
     if shutil.which(options.rest[0]) is None:
-        raise UsageError(f"{options.rest[0]}: no such command")
+        problem = "is not executable" if Path(options.rest[0]).exists() else "no such command"
+        raise UsageError(f"{options.rest[0]}: {problem}")
     started = time.monotonic()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends all clients, as Ctrl-C does
 
@@ -83,17 +84,19 @@ def _is_page(path: Path | None) -> bool:
 
 def _profile(options: Options) -> str:
     """Returns the profiles: those of the command line, and fast in CI environments if it names neither a depth nor rules."""
-    named = options.profile.split(",")
+    named = map(str.strip, options.profile.split(","))
     chosen = options.rules is not None or options.again is not None or options.legality == "A,B,C"
-    if os.environ.get("CI") and not chosen and not {"fast", "full"} & set(named):
+    if os.environ.get("CI") and not chosen and {"fast", "full"}.isdisjoint(named):
         return f"fast,{options.profile}"
     return options.profile
 
 
 def _write(report: Report, options: Options) -> None:
-    """Writes the report to the files of the command line, and where GitHub expects it. Raises OSError."""
+    """Writes the report to the files of the command line, whose folders are made, and where GitHub expects it. Raises OSError."""
     from fakekube.checker.report import github_annotations
 
+    for path in filter(None, (options.report, options.junit, options.sarif, options.summary)):
+        path.parent.mkdir(parents=True, exist_ok=True)
     if options.report is not None:
         (report.write_html if _is_page(options.report) else report.write_json)(options.report)
     if options.junit is not None:

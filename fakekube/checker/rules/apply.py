@@ -89,7 +89,8 @@ class AppliedByOthers(Rule):
 
     def judge(self, trial: Trial) -> Verdict:
         for call in trial.trace.since(trial.provoked_at):
-            if is_apply(call) and call.succeeded and call.mentions(OTHERS_LABEL):
+            own = any(one.owns(call.collection, call.namespace, call.name) for one in trial.copies)
+            if own and is_apply(call) and call.succeeded and call.mentions(OTHERS_LABEL):  # children may get the labels of owners
                 return Verdict.failure(
                     f"applies {call.path} with a label of others, and so becomes its manager", *trial.excerpt([call])
                 )

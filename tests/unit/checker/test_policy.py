@@ -35,7 +35,6 @@ REPORT = Report(
         (Policy(accepted={"W7": "known"}, strict=True), 1, "the warnings of N2 are failures"),
         (Policy(accepted={"W7": "known", "N2": "known"}, strict=True), 0, ""),
         (Policy(accepted={"W7": "known"}, required=["W1", "C8"]), 4, "C8 was not exercised: why"),
-        (Policy(accepted={"W7": "known"}, required=["D1"]), 4, "D1 was not exercised: it was not selected"),
         (Policy(accepted={"W7": "known"}, min_exercised=3), 0, ""),
         (Policy(accepted={"W7": "known"}, min_exercised=4), 4, "3 rules were exercised, fewer than 4"),
         (Policy(required=["C8"]), 1, "C8 was not exercised"),
@@ -63,6 +62,8 @@ def test_accepted_failures_are_ids_or_a_file_with_reasons(tmp_path: Path) -> Non
     file.write_text("W7: fine\nsomething else\n")
     with pytest.raises(ValueError, match="line 2 of"):
         parse_accepted(str(file))
+    with pytest.raises(ValueError, match="names neither a rule nor a file"):
+        parse_accepted(" ")
     with pytest.raises(ValueError, match="neither a list of rules nor a file"):
         parse_accepted(str(tmp_path / "missing.txt"))
 
@@ -73,6 +74,22 @@ def test_profiles_of_rules_and_of_clusters_are_independent() -> None:
     assert parse_profile("apiserver, fast") == ("fast", "apiserver")
     with pytest.raises(ValueError, match="there is no profile slow"):
         parse_profile("slow")
+    with pytest.raises(ValueError, match="names both fast and full"):
+        parse_profile("fast,full")
+
+
+@pytest.mark.parametrize(
+    ("policy", "problem"),
+    [
+        (Policy(required=["W7"]), "--require: W7 does not run: the profile fast leaves it out"),
+        (Policy(required=["D1"]), "--require: D1 does not run: it is not selected"),
+        (Policy(min_exercised=3), "--min-exercised: 3 are more than the 2 rules that run"),
+    ],
+)
+def test_a_demand_that_no_client_can_fulfil_is_refused_before_the_client_starts(policy: Policy, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        policy.refuse_impossible(["W1", "W5"], {"W7": "the profile fast leaves it out"})
+    Policy(required=["W1"], min_exercised=2).refuse_impossible(["W1", "W5"], {})
 
 
 def test_an_accepted_failure_is_no_failure_in_any_form(tmp_path: Path) -> None:
