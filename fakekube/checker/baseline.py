@@ -77,7 +77,8 @@ def _observe_client(trial: Trial) -> Baseline:
     watches_at_start = _count_watches(trial)
     copies = (trial.stimulate(), trial.stimulate())
     creation = _observe_creation(trial, copies)
-    controls_children = _controls_children(trial, copies[0], creation.reaction)
+    made = [child for resource in creation.reaction.children for child in children_of(trial.cluster, copies[0], resource)]
+    uids = {obj["metadata"]["uid"] for obj in copies[0].objects}
     deletion, deleted_children = _observe_deletion(trial, copies, creation.reaction)
     streams = _observe_streams(trial, copies)
     watches = watches_at_start | _count_watches(trial)
@@ -93,7 +94,8 @@ def _observe_client(trial: Trial) -> Baseline:
         reaction=creation.reaction,
         deletion=deletion,
         deleted_children=deleted_children,
-        controls_children=controls_children,
+        controls_children=any(map(has_controller, made)),
+        owns_children=any(owner["uid"] in uids for child in made for owner in child["metadata"].get("ownerReferences") or ()),
         adds_finalizer=any(map(is_finalizer, creation.reaction.effects)),
         start_seconds=start_seconds,
         reaction_seconds=creation.seconds,
@@ -174,12 +176,6 @@ def _observe_streams(trial: Trial, copies: Sequence[Copy]) -> _Streams:
     )
     watched = {call.stream: call.collection for call in trial.trace if call.is_watch}
     return _Streams(watched, listed_beside, _delivering_streams(trial, copies))
-
-
-def _controls_children(trial: Trial, copy: Copy, reaction: Reaction) -> bool:
-    """Reports whether a child of a copy has a controller reference."""
-    made = [child for resource in reaction.children for child in children_of(trial.cluster, copy, resource)]
-    return any(map(has_controller, made))
 
 
 def _find_positions(copy: Copy, wanted: Callable[[str, Object], bool]) -> frozenset[int]:

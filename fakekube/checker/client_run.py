@@ -9,7 +9,7 @@ import random
 import time
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.process import ClientProcess, fatal_line
+from fakekube.checker.process import MOST_OUTPUT, ClientProcess, fatal_line, tail_of
 from fakekube.checker.trace import Trace
 from fakekube.checker.verdict import NotExercised
 from fakekube.cluster import Cluster
@@ -173,9 +173,9 @@ class ClientRun:
         return self.process is not None and self.process.exit_code() is not None
 
     def output_kept(self) -> str:
-        """Returns all that the client has printed, as far as it was not truncated."""
+        """Returns what the client has printed, of much the last part."""
         file = self.folder / "output.txt"
-        return file.read_text(encoding="utf-8", errors="replace") if file.exists() else self.output()
+        return tail_of(file, MOST_OUTPUT).decode(errors="replace") if file.exists() else self.output()
 
     def processor_seconds(self) -> float:
         """Returns how many seconds of a processor the client has used; 0 if this is unknown."""

@@ -19,7 +19,7 @@ from fakekube.checker.client_run import ClientEnded, Decided, HotLoop
 from fakekube.checker.report import write_json, write_text
 from fakekube.checker.session import STALLED
 from fakekube.checker.trial import DOES_NOT_WATCH, Baseline, Provocation, Trial
-from fakekube.checker.verdict import NotExercised, Outcome, Run, Verdict
+from fakekube.checker.verdict import BLAMED, NotExercised, Outcome, Run, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,8 +51,8 @@ def run_rule(baseline: Baseline, rule: Rule, inspections: Inspections) -> Run:
 def run_in_turn(baseline: Baseline, rules: Sequence[Rule], inspections: Inspections) -> dict[Rule, Run]:
     """Runs fresh rules of the same classes one after the other, with one client on one cluster.
 
-    Returns the results that count: that of the first rule, and of the following ones as long as the client passes. One that does
-    not pass may suffer from what it has undergone before: what follows has to be run without that.
+    Returns the results that count: that of the first rule, and of the following ones that the client passes. One that it does not
+    pass may suffer from what the client has undergone before: it has to be run without that, and all after a failure.
     """
     if baseline.session.time_is_up():
         return {rules[0]: Run(Verdict.not_exercised(baseline.session.TIME_IS_UP), 0.0)}
@@ -62,11 +62,10 @@ def run_in_turn(baseline: Baseline, rules: Sequence[Rule], inspections: Inspecti
         for rule in rules:
             begun = time.monotonic()
             verdict = life.exercise(rule.make_fresh())
-            if found and verdict.outcome is not Outcome.PASS:
-                break
-            life.keep(verdict)
-            found[rule] = Run(verdict, time.monotonic() - begun)
-            if verdict.outcome is not Outcome.PASS or baseline.session.time_is_up():
+            if not found or verdict.outcome is Outcome.PASS:
+                life.keep(verdict)
+                found[rule] = Run(verdict, time.monotonic() - begun)
+            if verdict.outcome in BLAMED or not life.goes_on() or baseline.session.time_is_up():
                 break
     finally:
         life.stop()
@@ -116,6 +115,11 @@ class _Life:
             if not trial.provoked:
                 return self._run_fallback(rule, f"before the provocation: {trial.ended or trial.loop}")
         return judge_safely(rule, trial)
+
+    def goes_on(self) -> bool:
+        """Reports whether the client still runs as it should."""
+        trial = self._trial
+        return trial is not None and not (trial.has_ended() or trial.ended or trial.loop)
 
     def _run_fallback(self, rule: Rule, happened: str) -> Verdict:
         """Runs the rule that replaces one whose client ended or did not react before the provocation.
@@ -268,7 +272,7 @@ def keep_run(trial: Trial, verdict: Verdict | None) -> None:
     session = trial.session
     if session.kept is not None:
         _write_run(_new_folder(session.kept, trial.key), trial, verdict)
-    shown = verdict is None or verdict.outcome in (Outcome.FAIL, Outcome.WARN)
+    shown = verdict is None or verdict.outcome in BLAMED
     if session.traced and shown and trial.trace.count_since(-1) <= _MOST_SHOWN:
         trial.cluster.test = {"id": trial.key, "outcome": str(verdict.outcome) if verdict is not None else "", "message": ""}
         session.traces[trial.key] = trial.cluster.trace_parts(limit=_TRACE_LIMIT)

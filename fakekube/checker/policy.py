@@ -22,6 +22,8 @@ NOT_ENOUGH = 4
 
 #: A line of a file with accepted failures: an id, and the reason.
 _LINE = re.compile(r"(?P<id>[A-Za-z]\d+)\s*[:=\s]\s*(?P<reason>.*)|(?P<alone>[A-Za-z]\d+)")
+#: The reason of an accepted failure if none is given.
+_BY_ID = "named by --accept"
 _IDS = re.compile(r"[A-Za-z]\d+(\s*,\s*[A-Za-z]\d+)*,?")
 
 
@@ -93,6 +95,8 @@ class Policy:
             if rule is not None and rule.verdict == Outcome.NOT_EXERCISED:
                 reason = next(iter(rule.evidence), "")
                 found.append(f"--require: {one} was not exercised: {reason}")
+        if not exercised:
+            found.append("no rule was exercised")
         if self.min_exercised is not None and len(exercised) < self.min_exercised:
             found.append(f"--min-exercised: {len(exercised)} rules were exercised, fewer than {self.min_exercised}")
         if cut_short and not self.allow_timeout:
@@ -110,7 +114,7 @@ def parse_accepted(text: str) -> dict[str, str]:
     if not text.strip():
         raise ValueError("--accept names neither a rule nor a file")
     if _IDS.fullmatch(text.strip()):
-        return {one.strip().upper(): "accepted" for one in text.split(",") if one.strip()}
+        return {one.strip().upper(): _BY_ID for one in text.split(",") if one.strip()}
     try:
         lines = Path(text).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
@@ -123,5 +127,5 @@ def parse_accepted(text: str) -> dict[str, str]:
         match = _LINE.fullmatch(line)
         if match is None:
             raise ValueError(f"--accept: line {number} of {text} is not `RULE: reason`")
-        found[(match["id"] or match["alone"]).upper()] = (match["reason"] or "").strip() or "accepted"
+        found[(match["id"] or match["alone"]).upper()] = (match["reason"] or "").strip() or _BY_ID
     return found

@@ -30,7 +30,7 @@ _STOP_TIMEOUT = 5.0
 #: How many bytes of the output are shown.
 _TAIL = 1200
 #: The output file is truncated above this size in bytes; it is checked at this interval in seconds.
-_MOST_OUTPUT, _TIDY_SECONDS = 4 << 20, 0.5
+MOST_OUTPUT, _TIDY_SECONDS = 4 << 20, 0.5
 
 
 #: Words in the line of the output that has the reason why a program ended: of Go, of Java, and of log levels.
@@ -47,6 +47,13 @@ def fatal_line(output: str) -> str:
     lines = [line.strip() for line in output.splitlines()]
     telling = [line for line in lines if re.search(r"\w", line) and not _OF_STACK.match(line)] or lines or [""]
     return next((line for line in reversed(telling) if any(word in line for word in _FATAL)), telling[-1])[:_LINE]
+
+
+def tail_of(path: Path, size: int) -> bytes:
+    """Returns the last part of a file. Raises OSError."""
+    with path.open("rb") as file:
+        file.seek(max(path.stat().st_size - size, 0))
+        return file.read(size)
 
 
 class ClientProcess(Protocol):
@@ -189,19 +196,14 @@ class _Command:
             return 0.0
 
     def output(self) -> str:
-        return (self._printed_before + self._tail())[-_TAIL:].decode(errors="replace").strip()
+        return (self._printed_before + tail_of(self._output, _TAIL))[-_TAIL:].decode(errors="replace").strip()
 
     def shorten_output(self) -> None:
         """Truncates the output file if it is large. The client continues to append to it."""
         with suppress(OSError):
-            if self._output.stat().st_size > _MOST_OUTPUT:
-                self._printed_before = self._tail()
+            if self._output.stat().st_size > MOST_OUTPUT:
+                self._printed_before = tail_of(self._output, _TAIL)
                 os.truncate(self._output, 0)
-
-    def _tail(self) -> bytes:
-        with self._output.open("rb") as file:
-            file.seek(max(self._output.stat().st_size - _TAIL, 0))
-            return file.read(_TAIL)
 
 
 class InProcessStarter:

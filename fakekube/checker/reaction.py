@@ -193,7 +193,7 @@ def effects_of(cluster: Cluster, copy: Copy, calls: Iterable[Call]) -> Counter[E
     for call in calls:
         if not call.succeeded or call.is_watch or call.is_list or not call.mentions(copy.token):
             continue
-        name = _name_of(call)
+        name = name_of(call)
         template = name.replace(copy.token, _PLACE_OF_TOKEN)
         found[Effect(EffectKind.REQUEST, call.resource, template, (call.verb,))] = 1
         if copy.owns(call.collection, call.namespace, name):
@@ -214,7 +214,7 @@ def is_event(resource: str) -> bool:
     return resource.partition(".")[0] == "events"
 
 
-def _name_of(call: Call) -> str:
+def name_of(call: Call) -> str:
     """Returns the name of the object of a call, which the answer to a create has; "" if there is none."""
     answer = call.answer
     return call.name or (str((answer.get("metadata") or {}).get("name") or "") if isinstance(answer, dict) else "")
@@ -290,7 +290,7 @@ def _count(effect: Effect, cluster: Cluster, copy: Copy, calls: Sequence[Call]) 
             and call.verb == effect.detail[0]
             and (call.succeeded or call.status == 404)  # an object to delete may be gone
             and call.mentions(copy.token)
-            and effect.name in (_ANY_NAME, _name_of(call).replace(copy.token, _PLACE_OF_TOKEN))
+            and effect.name in (_ANY_NAME, name_of(call).replace(copy.token, _PLACE_OF_TOKEN))
             for call in calls
         )
     if effect.kind is EffectKind.MENTION:  # a summary may forget it later
@@ -311,7 +311,7 @@ def _count(effect: Effect, cluster: Cluster, copy: Copy, calls: Sequence[Call]) 
 
 def _tells(call: Call, effect: Effect, copy: Copy) -> bool:
     """Reports whether a call has written about a copy into the object of an effect."""
-    written = call.is_write and call.succeeded and call.collection == effect.resource and _name_of(call) == effect.name
+    written = call.is_write and call.succeeded and call.collection == effect.resource and name_of(call) == effect.name
     return written and call.mentions(copy.token)
 
 

@@ -22,7 +22,7 @@ from fakekube.checker.judges import has_lost_its_lease
 from fakekube.checker.report import Report, rows_of
 from fakekube.checker.rules import group_by_life, in_order, step_rule
 from fakekube.checker.session import STALLED
-from fakekube.checker.verdict import Outcome, Run, Verdict
+from fakekube.checker.verdict import BLAMED, Outcome, Run, Verdict
 
 if TYPE_CHECKING:
     from fakekube.checker.rule import Rule
@@ -41,8 +41,6 @@ _AT_ONCE_CONFIRMING = 8
 _STALLED_AGAIN = 4.0
 #: A client that ends by itself in the calm does so after about the same time in each run: at least after this part of it.
 _SAME_CALM = 0.7
-
-_BLAMED = frozenset({Outcome.FAIL, Outcome.WARN})
 
 
 def run(session: Session, rules: Sequence[Rule], progress: Progress, skipped: Sequence[tuple[Rule, str]] = ()) -> Report:
@@ -211,8 +209,8 @@ class _Check:
     def _confirm(self, rule: Rule, first: Verdict, begun: float) -> Verdict:
         """Returns the verdict of a rule whose first run began at a time, after a second run if it needs one."""
         verdict = self._without_steps(rule, first)
-        stalled = self._session.stalls.longest(begun) > STALLED and verdict.outcome in _BLAMED
-        unsure = verdict.outcome in _BLAMED and verdict.by_time and rule.id not in self._failed
+        stalled = self._session.stalls.longest(begun) > STALLED and verdict.outcome in BLAMED
+        unsure = verdict.outcome in BLAMED and verdict.by_time and rule.id not in self._failed
         if stalled or unsure:
             verdict = self._run_again(rule, verdict, stalled=stalled)
         if verdict.outcome is Outcome.FAIL:
@@ -238,13 +236,13 @@ class _Check:
             begun = time.monotonic()
             second = self._without_steps(rule, run_rule(self._baseline, rule, self._inspections).verdict)
             found = confirm(verdict, second, stalled=stalled)
-        if stalled and found.outcome in _BLAMED and (stall := self._session.stalls.longest(begun)) > _STALLED_AGAIN:
+        if stalled and found.outcome in BLAMED and (stall := self._session.stalls.longest(begun)) > _STALLED_AGAIN:
             return Verdict.not_exercised(f"this process stood still for {stall:.1f} s: {found.evidence[0]}")
         return found
 
     def _without_steps(self, rule: Rule, verdict: Verdict) -> Verdict:
         """Returns "not exercised" for a failure that a step of the provocation explains."""
-        if verdict.outcome not in _BLAMED or verdict.symptom is None:
+        if verdict.outcome not in BLAMED or verdict.symptom is None:
             return verdict
         for step in rule.steps:
             other = step_rule(step)
@@ -260,7 +258,7 @@ class _Check:
 
 def _excuse(verdict: Verdict, calm: float) -> Verdict:
     """Returns "not exercised" for a client that ended after the calm after which it also ends when nothing is provoked."""
-    if verdict.outcome not in _BLAMED or verdict.calm is None or verdict.calm < _SAME_CALM * calm:
+    if verdict.outcome not in BLAMED or verdict.calm is None or verdict.calm < _SAME_CALM * calm:
         return verdict
     return Verdict.not_exercised(
         f"the client also ends by itself after {calm:.0f} s of calm in the baseline run", *verdict.evidence[:1]
@@ -326,9 +324,9 @@ class Estimate:
         """Returns the seconds that are left."""
         with self._lock:
             now = time.monotonic()
-            waiting = [_expected_of(life) for life in self._lives if life and not life & self._begun.keys()]
+            waiting = [_usual_seconds(life) for life in self._lives if life and not life & self._begun.keys()]
             running = [
-                (_expected_of(life), now - min(map(self._begun.__getitem__, life)))
+                (_usual_seconds(life), now - min(map(self._begun.__getitem__, life)))
                 for life in self._lives
                 if life & self._begun.keys()
             ]
@@ -350,5 +348,5 @@ class Estimate:
         return f"{count} to go, about {self.seconds():.0f} s" if count else "done"
 
 
-def _expected_of(life: Iterable[Rule]) -> float:
+def _usual_seconds(life: Iterable[Rule]) -> float:
     return sum(rule.expected_seconds for rule in life)

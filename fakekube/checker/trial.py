@@ -96,6 +96,8 @@ class Baseline:
     """How many children of each resource are deleted with a copy."""
     controls_children: bool
     """Whether children of a copy have a controller reference."""
+    owns_children: bool
+    """Whether children of a copy have an owner reference to it."""
     adds_finalizer: bool
     """Whether the client adds a finalizer to objects of the sample."""
     start_seconds: float

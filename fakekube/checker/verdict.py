@@ -26,6 +26,10 @@ class Outcome(StrEnum):
     NOT_EXERCISED = "not exercised"
 
 
+#: The verdicts against a client.
+BLAMED = frozenset({Outcome.FAIL, Outcome.WARN})
+
+
 class Symptom(StrEnum):
     """What a failure looks like if any rule may show it. A failure with a symptom may be due to a step of the provocation, and
     equal failures of several rules may have one cause."""

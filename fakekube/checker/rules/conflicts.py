@@ -395,6 +395,15 @@ def _alter_repeatedly(trial: Trial, subject: Copy) -> None:
             break
 
 
+_CONDITIONS = ("status", "conditions")
+_NO_CONDITIONS = "the status has no conditions that others could share"
+
+
+def _shared_conditions(trial: Trial, copy: Copy) -> list[tuple[str, Object]]:
+    """Returns the objects of a copy whose status has conditions, with their resources."""
+    return [(resource, obj) for resource, obj in own_objects(trial, copy) if (obj.get("status") or {}).get("conditions")]
+
+
 class ForeignCondition(KeptFields):
     """Another client sets a condition in the status of an object; then the object is changed."""
 
@@ -418,6 +427,9 @@ class ForeignCondition(KeptFields):
     def require(self, baseline: Baseline) -> None:
         if not self._statuses(baseline):
             raise NotExercised("the client writes no status of an object of the sample")
+        written = any(one.kind is EffectKind.FIELD and one.detail[:2] == _CONDITIONS for one in baseline.reaction.effects)
+        if not written and not _shared_conditions(baseline.trial, baseline.control):  # a controller may have set them
+            raise NotExercised(_NO_CONDITIONS)
 
     @staticmethod
     def _statuses(baseline: Baseline) -> set[str]:
@@ -427,16 +439,16 @@ class ForeignCondition(KeptFields):
         written |= {
             f"{effect.resource}/status"
             for effect in baseline.reaction.effects
-            if effect.kind is EffectKind.FIELD and effect.detail[:2] == ("status", "conditions")
+            if effect.kind is EffectKind.FIELD and effect.detail[:2] == _CONDITIONS
         }
         return {resource for resource in baseline.control.resources if f"{resource}/status" in written}
 
     def provoke(self, trial: Trial) -> None:
         subject = trial.copies[0]
         await_quiet(trial, subject.mark, [subject.token])
-        shared = [(resource, obj) for resource, obj in own_objects(trial, subject) if (obj.get("status") or {}).get("conditions")]
+        shared = _shared_conditions(trial, subject)
         if not sum(self._set_condition(trial, *pair) for pair in shared):  # the client may replace a status without conditions
-            raise NotExercised("the status has no conditions that others could share")
+            raise NotExercised(_NO_CONDITIONS)
         self.mark = trial.trace.mark()
         _alter_repeatedly(trial, subject)
         self._set_before_first_write(trial)

@@ -169,6 +169,8 @@ class RecreatedOwner(Rule):
 
     def require(self, baseline: Baseline) -> None:
         require_children(baseline)
+        if not baseline.owns_children:
+            raise NotExercised("the client creates no children with ownerReferences")
 
     def cluster_arguments(self) -> dict[str, Any]:
         return {"profile": "apiserver"}  # without the garbage collector, so that the old children still exist
@@ -178,8 +180,6 @@ class RecreatedOwner(Rule):
         old = trial.copies[0]
         uids = {obj["metadata"]["uid"] for obj in old.objects}
         children = {one: _filter_by_owner(children_of(trial.cluster, old, one), uids) for one in resources}
-        if not any(children.values()):
-            raise NotExercised("the client creates no children with ownerReferences")
         self.old = {child["metadata"]["uid"]: (one, child) for one, some in children.items() for child in some}
         with trial.disconnect():
             trial.delete(old)

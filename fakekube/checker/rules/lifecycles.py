@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
 from fakekube.checker.alterations import changes_of_texts
-from fakekube.checker.reaction import Copy, EffectKind, children_of, has_controller, written_fields
+from fakekube.checker.reaction import Copy, EffectKind, children_of, has_controller, name_of, written_fields
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.identity import RecreatedOwner, judge_loop
 from fakekube.checker.sample import new_token, release_addresses
@@ -383,8 +383,7 @@ class ForeignChild(Rule):
     def _find_body(trial: Trial, resource: str, name: str) -> Object | None:
         """Returns what the client has sent to create a child; the child itself has fields that the server sets, and refuses."""
         for call in trial.trace.since():
-            named = call.name or ((call.body.get("metadata") or {}).get("name") if isinstance(call.body, dict) else "")
-            if call.is_write and call.status == 201 and call.resource == resource and named == name:
+            if call.is_write and call.status == 201 and call.resource == resource and name_of(call) == name:
                 return call.body if isinstance(call.body, dict) else None
         return None
 

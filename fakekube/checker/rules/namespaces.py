@@ -47,6 +47,10 @@ class SameName(Rule):
             raise NotExercised("the client watches one namespace")
         if not any(effect.is_state for effect in baseline.reaction.effects):
             raise NotExercised("the client's reaction is not visible in the cluster")
+        children = baseline.reaction.children
+        made = {call.namespace for call in baseline.trial.trace if call.status == 201 and call.resource in children}
+        if children and made.isdisjoint(found):
+            raise NotExercised("what the client creates for an object is not in the object's namespace")
 
     def provoke(self, trial: Trial) -> None:
         namespace = f"check-{new_token(trial.random)}"

@@ -46,6 +46,11 @@ def test_a_policy_decides_the_exit_code(policy: Policy, code: int, remark: str) 
     assert remark in " ".join(found.remarks)
 
 
+def test_a_check_that_has_exercised_nothing_is_not_green() -> None:
+    found = Policy().apply(Report("client", [rule("L1", "not exercised")]), cut_short=[])
+    assert (found.exit_code, found.remarks) == (4, ["no rule was exercised"])
+
+
 def test_a_timeout_that_leaves_rules_unexercised_is_not_green_unless_this_is_allowed() -> None:
     accepted = {"W7": "known"}
     found = Policy(accepted=accepted).apply(REPORT, cut_short=["C8"])
@@ -55,10 +60,10 @@ def test_a_timeout_that_leaves_rules_unexercised_is_not_green_unless_this_is_all
 
 
 def test_accepted_failures_are_ids_or_a_file_with_reasons(tmp_path: Path) -> None:
-    assert parse_accepted("w7, N2") == {"W7": "accepted", "N2": "accepted"}
+    assert parse_accepted("w7, N2") == dict.fromkeys(("W7", "N2"), "named by --accept")
     file = tmp_path / "accepted.txt"
     file.write_text("# known\n\nW7: no idle timeout\n- N2 the library sets it\nC1\n")
-    assert parse_accepted(str(file)) == {"W7": "no idle timeout", "N2": "the library sets it", "C1": "accepted"}
+    assert parse_accepted(str(file)) == {"W7": "no idle timeout", "N2": "the library sets it", "C1": "named by --accept"}
     file.write_text("W7: fine\nsomething else\n")
     with pytest.raises(ValueError, match="line 2 of"):
         parse_accepted(str(file))

@@ -97,13 +97,18 @@ def test_rules_are_grouped_by_the_lives_of_which_they_are_part() -> None:
 class Lives:
     """What `run_in_turn` does with clients whose verdicts are known."""
 
-    def __init__(self, *outcomes: Verdict) -> None:
+    def __init__(self, *outcomes: Verdict, ends_after: int = 9) -> None:
         self.verdicts = list(outcomes)
+        self._left = ends_after
         self.kept: list[Verdict] = []
         self.stopped = 0
 
     def exercise(self, rule: Rule) -> Verdict:
+        self._left -= 1
         return self.verdicts.pop(0)
+
+    def goes_on(self) -> bool:
+        return self._left > 0
 
     def keep(self, verdict: Verdict) -> None:
         self.kept.append(verdict)
@@ -120,21 +125,30 @@ GOOD, BAD, NONE = Verdict.success(), Verdict.failure("what happened"), Verdict.n
     [
         ((GOOD, GOOD, GOOD), [GOOD, GOOD, GOOD]),
         ((GOOD, BAD, GOOD), [GOOD]),  # it may suffer from the first one
-        ((GOOD, GOOD, NONE), [GOOD, GOOD]),
+        ((GOOD, NONE, BAD), [GOOD]),
+        ((GOOD, NONE, GOOD), [GOOD, None, GOOD]),
         ((BAD, GOOD, GOOD), [BAD]),
-        ((NONE, GOOD, GOOD), [NONE]),
+        ((NONE, GOOD, GOOD), [NONE, GOOD, GOOD]),
     ],
 )
-def test_what_follows_a_verdict_other_than_pass_is_run_with_another_client(
-    outcomes: tuple[Verdict, ...], count: list[Verdict], monkeypatch: pytest.MonkeyPatch
+def test_what_follows_a_failure_and_what_was_not_exercised_is_run_with_another_client(
+    outcomes: tuple[Verdict, ...], count: list[Verdict | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    life = Lives(*outcomes)
+    assert verdicts_of(Lives(*outcomes), monkeypatch)[: len(count)] == count
+
+
+def test_no_rule_follows_in_the_life_of_a_client_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert verdicts_of(Lives(NONE, GOOD, GOOD, ends_after=1), monkeypatch) == [NONE, None, None]
+
+
+def verdicts_of(life: Lives, monkeypatch: pytest.MonkeyPatch) -> list[Verdict | None]:
+    """Returns the verdicts of three rules in turn that count."""
     monkeypatch.setattr(execution, "_Life", lambda baseline, inspections: life)
     baseline: Any = SimpleNamespace(session=SimpleNamespace(time_is_up=lambda: False))
     rules = choose_rules(["C2"], [])[:1] + choose_rules(["C3"], [])[:2]
     found = execution.run_in_turn(baseline, rules, execution.Inspections())
-    assert [found[rule].verdict for rule in rules if rule in found] == count
-    assert (life.kept, life.stopped) == (count, 1)
+    assert (life.kept, life.stopped) == ([found[rule].verdict for rule in rules if rule in found], 1)
+    return [found[rule].verdict if rule in found else None for rule in rules]
 
 
 def test_the_worst_verdict_of_a_row_counts() -> None:
