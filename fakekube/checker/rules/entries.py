@@ -1,7 +1,8 @@
 """A rule about maps and lists: what an entry of an object has brought goes with the entry (S3).
 
 Invariant: only what the client has made of an added entry is judged when that is removed. Labels and annotations are not removed:
-a client cannot tell its own ones in a child from those of others.
+a client cannot tell its own ones in a child from those of others. Whole objects that stay are only suspicious: a client may keep
+them on purpose, as volumes are kept.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
 from fakekube.checker.client_run import ClientEnded, HotLoop
 from fakekube.checker.contents import MoreEntries
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.history import Compared, KeptInStep, Place, apply_step
+from fakekube.checker.rules.history import GENERATED, Compared, KeptInStep, Place, apply_step
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_quiet
 from fakekube.checker.writes import require_writes
@@ -124,13 +125,15 @@ class RemovedEntries(Rule):
         if self.left is None:
             return Verdict.success()
         (resource, name), path = self.left
-        what = f"{'.'.join(map(str, path))} of {resource}" if path else f"{resource} {name.replace('{}', '*')}"
-        return Verdict.failure(
+        whole = not path or name == GENERATED
+        what = resource if whole else f"{'.'.join(map(str, path))} of {resource}"
+        verdict = Verdict.failure(
             f"{what} for {self.name_of_copy} stays as it became when the maps and lists of the object got more entries, although "
             "these were removed again",
             *trial.excerpt(),
             by_time=True,
         )
+        return verdict.as_warning() if whole else verdict
 
 
 RULES: tuple[type[Rule], ...] = (RemovedEntries,)

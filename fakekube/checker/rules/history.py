@@ -39,11 +39,13 @@ if TYPE_CHECKING:
 
 Path = tuple[str | int, ...]
 Place = tuple[str, str]
-"""The resource of an object, and its name with {} in place of the copy's token; "*" for a child with a generated name."""
+"""The resource of an object, and its name with {} in place of the copy's token; `GENERATED` for children with generated names."""
 _State = dict[Place, dict[Path, Any]]
 
 #: Metadata that differs between equal objects, or does not follow from the object of another one.
 _OWN_METADATA = frozenset({"uid", "creationTimestamp", "selfLink", "name", "generateName", "ownerReferences", "finalizers"})
+#: In place of the names of children that the server has made up.
+GENERATED = "*"
 #: In place of a value that is not there.
 _NOTHING = object()
 #: Resources whose objects many clients keep when less is wanted, because they hold data.
@@ -424,7 +426,7 @@ class Compared:
             return True
         present = value.replace("{}", self._changed.token) if isinstance(value, str) else value
         for child in children_of(trial.cluster, self._changed, resource):
-            if name not in ("*", _normal(child["metadata"]["name"], self._changed.token)):
+            if name not in (GENERATED, _normal(child["metadata"]["name"], self._changed.token)):
                 continue
             changed = copies.deepcopy(child)
             if not _put(changed, path, present):
@@ -465,7 +467,7 @@ def _state_of(trial: Trial, copy: Copy) -> _State:
             else:
                 generated.append(values)
         if generated:
-            found[resource, "*"] = _merge(generated)
+            found[resource, GENERATED] = _merge(generated)
     for (resource, obj), made in zip(own_objects(trial, copy), copy.objects, strict=False):
         given = {path for path, _ in leaves_of(made)}
         values = _values_of(obj, copy.token)

@@ -302,6 +302,8 @@ class Packer:
             if (package.get("spec") or {}).get("note", "") != note and not package["metadata"].get("deletionTimestamp"):
                 place = f"{GROUP}/namespaces/{metadata['namespace']}/packages/{package['metadata']['name']}"
                 await self._change(place, {"metadata": {"uid": package["metadata"]["uid"]}, "spec": {"note": note}})
+        for item in own.keys() - set(wanted):
+            await self._remove_package(own[item])
         packed = sum((own[item].get("status") or {}).get("phase") == "Packed" for item in wanted)
         shown = f"{packed}/{len(wanted)}"
         if (order.get("status") or {}).get("packed") != shown:
@@ -353,14 +355,21 @@ class Packer:
             return
         left = await self._read_packages(order)
         for package in left.values():
-            place = f"{GROUP}/namespaces/{metadata['namespace']}/packages/{package['metadata']['name']}"
-            options = {"preconditions": {"uid": package["metadata"]["uid"]}}
-            with suppressed(404, 409):
-                await self._api.call("DELETE", place, None if DEFECT == "deletes-by-name" else options)
+            await self._remove_package(package)
         if left:
             raise Refused(409, "Packages are still there", 0.0)
         rest = [] if DEFECT == "clears-finalizers" else [one for one in finalizers if one != FINALIZER]
         await self._change(path, {"metadata": {"resourceVersion": metadata["resourceVersion"], "finalizers": rest}})
+
+    async def _remove_package(self, package: Object) -> None:
+        metadata = package["metadata"]
+        options = {"preconditions": {"uid": metadata["uid"]}}
+        with suppressed(404, 409):
+            await self._api.call(
+                "DELETE",
+                f"{GROUP}/namespaces/{metadata['namespace']}/packages/{metadata['name']}",
+                None if DEFECT == "deletes-by-name" else options,
+            )
 
     async def _change(self, path: str, change: Object) -> None:
         with suppressed(404):

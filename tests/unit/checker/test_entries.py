@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import fakekube
 from fakekube.checker.alterations import at_path, changes_between, containers_of
 from fakekube.checker.contents import _other_entries
+from fakekube.checker.rules.entries import RemovedEntries
 from tests.unit.checker.reflector import reflector
 from tests.unit.checker.test_check import FAST
 
@@ -78,3 +80,19 @@ def test_the_spec_itself_gets_no_other_field() -> None:
 )
 def test_the_changes_between_two_objects_are_a_merge_patch(old: Any, new: Any, change: Any) -> None:
     assert changes_between(old, new) == change
+
+
+@pytest.mark.parametrize(
+    ("left", "verdict"),
+    [
+        (None, "pass"),
+        ((("configmaps", "{}-copy"), ("data", "b2")), "fail"),
+        ((("configmaps", "{}-b2"), ()), "warn"),  # a client may keep whole objects on purpose
+        ((("configmaps", "*"), ("kind",)), "warn"),  # one of several with generated names
+    ],
+)
+def test_a_whole_object_that_stays_is_only_suspicious(left: Any, verdict: str) -> None:
+    rule = RemovedEntries()
+    rule.left = left
+    run: Any = SimpleNamespace(excerpt=list)
+    assert rule.judge_trace(run).outcome == verdict
