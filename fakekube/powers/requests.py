@@ -11,9 +11,11 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, overload
 
@@ -32,8 +34,10 @@ _OF_ONE_REQUEST: Final = ("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING", "REQUES
 _SHARED_ENVIRONS: Final = 64
 #: The bytes of a response from which on it is packed.
 _LEAST_PACKED: Final = 256
-#: After new bodies of this part of all the others are counted.
+#: The part of all kept bytes that one round of exchanges has.
 _ROUND: Final = 1 / 8
+
+_number: Final = attrgetter("number")
 
 
 class Recorder:
@@ -64,7 +68,11 @@ class Recorder:
         self._kept_bytes = max(keep * BYTES_EACH, LEAST_BYTES)
         """The bytes of bodies that are kept."""
         self._fresh_bytes = 0
-        """The bytes of bodies since those of old exchanges were dropped."""
+        """The bytes of bodies in the round that has not ended."""
+        self._rounds: deque[tuple[int, int]] = deque()
+        """The rounds whose bodies are kept, the oldest first: the number of the newest exchange, and the bytes."""
+        self._dropped = -1
+        """The number of the newest exchange of the rounds whose bodies were dropped."""
         self._environs: dict[tuple[object, ...], dict[str, Any]] = {}
 
     def notify(self) -> None:
@@ -110,17 +118,24 @@ class Recorder:
         return kept
 
     def note_bodies(self, size: int) -> None:
-        """Counts the bodies of an exchange; from time to time those of old ones are dropped, see `BYTES_EACH`."""
+        """Counts the bodies of an exchange; at the end of a round those of the oldest one are dropped, see `BYTES_EACH`."""
         self._fresh_bytes += size
         if self._fresh_bytes > self._kept_bytes * _ROUND:
-            self._fresh_bytes = 0
-            self._drop_old_bodies()
+            self._end_round()
 
-    def _drop_old_bodies(self) -> None:
-        total = 0
-        for one in reversed(self.list_exchanges()):
-            total += len(one.raw_body) + len(one.raw_answer or b"")
-            if total > self._kept_bytes and one.status is not None:
+    def _end_round(self) -> None:
+        with self._changed:
+            rounds, before = self._rounds, self._dropped
+            rounds.append((self.newest, self._fresh_bytes))
+            self._fresh_bytes = 0
+            kept = sum(size for _, size in rounds)
+            while kept > self._kept_bytes:
+                self._dropped, size = rounds.popleft()
+                kept -= size
+            found = self.list_exchanges()
+            old = slice(bisect_right(found, before, key=_number), bisect_right(found, self._dropped, key=_number))
+        for one in found[old]:
+            if one.status is not None:
                 one.raw_body, one.raw_answer = b"", None
 
     def pack(self) -> None:

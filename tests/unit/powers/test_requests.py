@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 
 from fakekube import Cluster
+from fakekube.base.clock import Clock
+from fakekube.powers.exchange import Exchange
+from fakekube.powers.requests import BYTES_EACH, Recorder
 
 PODS = "/api/v1/namespaces/default/configmaps"
 
@@ -147,6 +150,30 @@ def test_bodies_of_old_requests_are_dropped_beyond_a_bound() -> None:
         assert 7 < sum(kept) < 12  # the request and the response of each are 0.9 MB
 
 
+def test_old_bodies_are_dropped_without_a_look_at_those_that_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = []
+
+    class Seen(Exchange):
+        status = 200
+
+        @property
+        def raw_body(self) -> bytes:
+            looked_at.append(self.number)
+            return b""
+
+        @raw_body.setter
+        def raw_body(self, body: bytes) -> None:
+            looked_at.append(self.number)
+
+    recorder, clock = Recorder(100_000, str), Clock()
+    for number in range(20_000):
+        recorder.keep(Seen(number, {"REQUEST_METHOD": "GET"}, "/", clock))
+        recorder.note_bodies(20_000)
+    kept = 100_000 * BYTES_EACH // 20_000
+    assert 0.8 * kept < 20_000 - len(looked_at) < 1.2 * kept
+    assert looked_at == list(range(len(looked_at)))  # each once, the oldest first
+
+
 def test_a_request_keeps_no_input() -> None:
     with Cluster(profile="apiserver") as cluster:
         assert send(cluster, "GET", "/api/v1/namespaces") == 200
@@ -176,6 +203,8 @@ def test_packed_responses_are_as_they_were(cluster: Cluster) -> None:
     found = list(cluster.requests)
     before = [(one.answer, one.body, one.revision, len(one.raw_answer or b"")) for one in found]
     kept = sum(length for *_, length in before)
+    with Cluster(profile="apiserver") as other:  # imports what packs, which is not measured
+        other.pack_past()
     tracemalloc.start()
     try:
         cluster.pack_past()
