@@ -76,7 +76,7 @@ _BEFORE_FIRST_APPLY: Final = "before-first-apply"
 
 
 _creations: BoundedCache[Hashable, dict[str, Any]] = BoundedCache(_MAX_CREATIONS)
-"""The managedFields entries of new objects, with some time, by `FieldManager._creation_key`."""
+"""The managedFields entries of new objects, with some time, by `FieldManager.creation_of`."""
 
 
 def _has_no_scalars(value: Any) -> bool:
@@ -85,9 +85,9 @@ def _has_no_scalars(value: Any) -> bool:
 
 
 def _shape_of(value: dict[str, Any], levels: int = 3) -> Hashable | None:
-    """Returns the names of an object's members and the classes of scalars, at all levels, and the texts of lists.
+    """Returns the names of an object's members, the classes of scalars, which of them are empty, and the texts of lists.
 
-    Objects of one shape have the same field set. None for large and deep objects.
+    Objects of one shape have the same field set, also when they are normalised. None for large and deep objects.
     """
     if len(value) > _MAX_MEMBERS or not levels:
         return None
@@ -95,7 +95,7 @@ def _shape_of(value: dict[str, Any], levels: int = 3) -> Hashable | None:
     for item in value.values():
         kind = item.__class__
         if kind is not dict and kind is not list:
-            marks.append(kind)
+            marks.append(kind if item else (kind,))
             continue
         mark = _shape_of(item, levels - 1) if kind is dict else text_of(item)
         if mark is None:
@@ -163,7 +163,7 @@ class FieldManager:
 
     # --- Update -------------------------------------------------------------------------------------------------------
 
-    def update(self, live: Object | None, new: Object, manager: str, now: datetime, spec_text: bytes | None = None) -> None:
+    def update(self, live: Object | None, new: Object, manager: str, now: datetime, creation: Hashable | None = None) -> None:
         """Sets the managedFields of a changed object.
 
         Args:
@@ -171,14 +171,14 @@ class FieldManager:
             new: the new object before admission, which belongs to the request. Its managedFields are those that
                 the client sent.
             manager: the fieldManager of the request, or the prefix of its user agent.
-            spec_text: a text that tells the spec of the new object, if one is known.
+            creation: that of a new object (`creation_of`), under which its managedFields are kept.
         """
         metadata = new.get("metadata")
         if not isinstance(metadata, dict):
             return
         requested = metadata.pop("managedFields", None)
         if live is None and not requested and not self._custom:
-            self._track_creation(new, metadata, manager, now, spec_text)
+            self._track_creation(new, metadata, manager, now, creation)
             return
         before = _entries_of(live)
         managed = self._managers_before(requested, before)
@@ -190,29 +190,38 @@ class FieldManager:
             return
         self._set_entries(metadata, managed, before)
 
-    def _track_creation(self, new: Object, metadata: Object, manager: str, now: datetime, spec_text: bytes | None) -> None:
-        """Sets the managedFields of a new object: its maker owns all its fields."""
-        key = self._creation_key(new, manager, spec_text)
-        entry = _creations.get(key)
-        if entry is None:
-            try:
-                change = self._change(self._as_typed(self._empty), self._as_typed(new), {}, manager)
-            except TypingError:
-                return
-            if change.maker is None:
-                return
-            (entry,) = managed_fields.encode(Managed(change.owners, {change.maker: ZERO_TIME}))
-            if key is not None and text_of(entry) is not None:  # it is not too long
-                _creations.add(key, entry)
-        metadata["managedFields"] = [{**entry, "time": print_time(now)}]
+    def creation_of(self, new: Object, manager: str, spec_text: bytes | None = None) -> Hashable | None:
+        """Returns what the managedFields of a new object depend on: the spec, and which members the rest has; None if unknown.
 
-    def _creation_key(self, new: Object, manager: str, spec_text: bytes | None) -> Hashable | None:
-        """Returns what the entry of a new object depends on: the spec, and which members the rest has; None if unknown."""
+        Args:
+            new: the object, which need not be normalised, without managedFields.
+            spec_text: a text that tells its spec, if one is known.
+        """
         if not self._has_plain_zero:
             return None
         text = spec_text or text_of(new.get("spec"))
         rest = _shape_of({name: item for name, item in new.items() if name != "spec"})
         return None if text is None or rest is None else (self, manager, text, rest)
+
+    def repeat_creation(self, creation: Hashable | None, metadata: Object, now: datetime) -> bool:
+        """Sets the managedFields of a new object like those of an equal creation; returns whether there was one."""
+        entry = _creations.get(creation)
+        if entry is not None:
+            metadata["managedFields"] = [{**entry, "time": print_time(now)}]
+        return entry is not None
+
+    def _track_creation(self, new: Object, metadata: Object, manager: str, now: datetime, creation: Hashable | None) -> None:
+        """Sets the managedFields of a new object: its maker owns all its fields."""
+        try:
+            change = self._change(self._as_typed(self._empty), self._as_typed(new), {}, manager)
+        except TypingError:
+            return
+        if change.maker is None:
+            return
+        (entry,) = managed_fields.encode(Managed(change.owners, {change.maker: ZERO_TIME}))
+        if creation is not None and text_of(entry) is not None:  # it is not too long
+            _creations.add(creation, entry)
+        metadata["managedFields"] = [{**entry, "time": print_time(now)}]
 
     def _managers_before(self, requested: Any, before: list[Any]) -> Managed:
         """Returns the managers before a change: those in the request if they may be set and are valid, else the stored ones."""

@@ -43,8 +43,9 @@ def update(scope: Scope, live: Object | None, new: Object, manager: str) -> Obje
         return _update_by_way_of_storage(scope, live, new, manager)
     # The requested managedFields need no other form; an empty list, which is not printed, resets those of the object.
     requested = new["metadata"].pop("managedFields", None)
+    fields, name, now = _manager_of(scope), _manager_name(scope, manager), scope.backend.clock.now()
     parts: Object = {}
-    spec_text = None
+    spec_text = creation = None
     printed = new
     if not scope.resource.custom:
         type_ = scope.type
@@ -52,13 +53,18 @@ def update(scope: Scope, live: Object | None, new: Object, manager: str) -> Obje
             parts = unchanged_parts(new, live, decoded=not holds_any_form(type_))
         if known_specs.SPEC in new and known_specs.SPEC not in parts:
             spec_text = known_specs.text_of_spec(type_, new)
+        if live is None and not requested:
+            creation = fields.creation_of(new, name, spec_text)
+            if fields.repeat_creation(creation, new["metadata"], now):
+                return new
+        if spec_text is not None:
             parts.update(known_specs.normalised_spec(type_, new, stored=False, text=spec_text))
         printed = printing.normalise(type_, new, stored=False, parts=parts)
     # The write path changes the object in place, so it must not get what is shared with the stored one.
     tracked = printed if not parts and are_equal(printed, new) else new
     if requested is not None:
         printed["metadata"]["managedFields"] = requested
-    _manager_of(scope).update(live, printed, _manager_name(scope, manager), scope.backend.clock.now(), spec_text)
+    fields.update(live, printed, name, now, creation)
     tracked["metadata"] = printed["metadata"]
     return tracked
 
