@@ -254,9 +254,11 @@ def _dumps(value: Any, option: int, floats: bool) -> bytes:
     return text
 
 
-def is_canonical(text: bytes) -> bool:
+def is_canonical(text: bytes, *, floats: bool = True) -> bool:
     """Reports whether `dumps` certainly makes this text from the value that it has; `text` is the output of orjson."""
-    return text.isascii() and not (b"<" in text or b">" in text or b"&" in text or _holds_number_to_rewrite(text))
+    if not text.isascii() or b"<" in text or b">" in text or b"&" in text:
+        return False
+    return not (floats and _holds_number_to_rewrite(text))
 
 
 def _indentable(value: Any) -> Any:

@@ -374,7 +374,11 @@ def json_maker(
     api_version: str, resource: tuple[str, str] = ("", ""), *, custom: bool = False
 ) -> tuple[Hashable, Callable[[StoredObject], bytes]]:
     """Returns the cache key of the compact JSON of the metadata of stored objects, and the function that makes it."""
-    return (("partial json", api_version), lambda obj: json.dumps(partial_metadata(obj, api_version, resource, custom=custom)))
+
+    def make(obj: StoredObject) -> bytes:
+        return json.dumps(partial_metadata(obj, api_version, resource, custom=custom), floats=False)
+
+    return ("partial json", api_version), make
 
 
 def metadata_json(

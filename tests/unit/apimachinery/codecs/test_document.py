@@ -203,7 +203,8 @@ def test_the_parts_of_packed_documents_are_those_of_the_object(objects: list[dic
         assert repr(packed.tree) == repr(obj)
         assert packed.labels == Document(obj).labels == obj["metadata"].get("labels")
         is_usual = next(iter(obj)) == "metadata"
-        assert packed.cut_metadata() == (written if is_usual and json.is_canonical(orjson.dumps(obj["metadata"])) else None)
+        is_canonical = json.is_canonical(orjson.dumps(obj["metadata"]), floats=False)
+        assert packed.cut_metadata() == (written if is_usual and is_canonical else None)
         kept = Document(copy.deepcopy(obj))
         assert kept.cut_metadata() is None
         assert kept.json == packed.json

@@ -276,6 +276,16 @@ def test_duplicates_are_found_regardless_of_spaces_and_of_strings_that_contain_j
     assert json.loads(double.encode())[1] == ["a"]
 
 
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+def test_a_text_as_encoders_write_it_is_not_searched_for_duplicates(
+    separators: tuple[str, str], end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json, "_is_careful_reading_required", lambda body, value: pytest.fail("it was searched"))
+    value = {"a": {"b": 1}, "c": ["d", {}]}
+    assert json.loads((python_json.dumps(value, separators=separators) + end).encode()) == (value, [])
+
+
 @pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**64, 10**25])
 def test_integers_beyond_64_bits_are_not_rounded(number: int) -> None:
     for body in (b"%d" % number, b'{"a":[%d]}' % number, b'[{"a":{"b": %d}}]' % number):
