@@ -311,7 +311,7 @@ RECORDINGS = {
         Recording("v1.37/rules/requests", "rules_requests", version="1.37"),
         *_of_values(),
         *_of_flags(),
-        *(Recording(f"v1.37/rules/{name}", f"rules_{name}", version="1.37") for name in ("newer", "paths", "bounds")),
+        *(Recording(f"v1.37/rules/{name}", f"rules_{name}", version="1.37") for name in ("newer", "paths", "bounds", "operands")),
         *(Recording(f"v{minor}/rules/minors", "rules_minors", version=minor) for minor in data.RELEASES),
         *(
             Recording(f"v{minor}/rules/binaries", "rules_binaries", version=minor, flags="--feature-gates=CBORServingAndStorage=true", feature_gates={"CBORServingAndStorage": True})
