@@ -6,6 +6,7 @@ Invariant: every wait ends early if the client has ended or is in a hot loop.
 from __future__ import annotations
 
 import random
+import signal
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +80,8 @@ class ClientRun:
         """The mark of the trace at which the provocation began."""
         self.ended: str = ""
         """How the client ended by itself; "" if it did not."""
+        self.was_killed = False
+        """Whether something else than the check has killed it."""
         self.ended_at = 0.0
         """When the end of the client was noticed, in seconds of the trial."""
         self.printed: Sequence[str] = ()
@@ -242,6 +245,7 @@ class ClientRun:
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         self.ended = f"the client ended ({how})"
         self.ended_at = self.now
+        self.was_killed = code == -signal.SIGKILL
         if output:
             self.ended += f"; it printed: {fatal_line(output)}"
             self.printed = output.splitlines()[-_PRINTED:]

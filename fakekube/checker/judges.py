@@ -373,7 +373,13 @@ def judge_process(trial: Trial) -> Verdict | None:
         printed = [f"printed: {line}" for line in trial.printed]
         likeness = _without_numbers(trial.ended) if printed else ""
         return Verdict.failure(
-            trial.ended, *trial.excerpt(), *printed, symptom=Symptom.ENDED, likeness=likeness, calm=trial.calm_seconds()
+            trial.ended,
+            *trial.excerpt(),
+            *printed,
+            by_chance=trial.was_killed,
+            symptom=Symptom.ENDED,
+            likeness=likeness,
+            calm=trial.calm_seconds(),
         )
     if trial.loop:
         return Verdict.failure(f"hot loop: {trial.loop}", *trial.excerpt(), symptom=Symptom.LOOP, likeness="loop")

@@ -177,12 +177,21 @@ class _Command:
         self.group = self.process_id = self._process.pid
 
     def exit_code(self) -> int | None:
-        return self._process.poll()
+        if self._process.returncode is not None or not hasattr(os, "waitid"):
+            return self._process.poll()
+        try:  # without waiting for the process: until `kill` nobody else may get the number of its group
+            found = os.waitid(os.P_PID, self.group, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:  # killed meanwhile
+            return self._process.poll()
+        if found is None:
+            return None
+        return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
     def kill(self) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.group, signal.SIGKILL)
-        self._process.wait()
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.group, signal.SIGKILL)
+            self._process.wait()
         self._ended(self)
 
     def join(self) -> None:

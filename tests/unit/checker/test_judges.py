@@ -19,13 +19,14 @@ from fakekube.checker.judges import (
 LEASE = {"kind": "Lease", "spec": {"leaseDurationSeconds": 10}}
 
 
-def ended(*renewed_before: float, printed: str = "", slowness: float = 1.0) -> Any:
+def ended(*renewed_before: float, printed: str = "", slowness: float = 1.0, was_killed: bool = False) -> Any:
     """A run whose client has ended, so many seconds after it renewed a lease of ten seconds."""
     renewal = {"collection": "leases.coordination.k8s.io", "is_write": True, "succeeded": True, "answer": LEASE}
     renewals = [SimpleNamespace(**renewal, at=100.0 - before) for before in renewed_before]
     end = {"ended": "the client ended", "ended_at": 100.0, "started_at": 50.0, "printed": [printed]}
+    end |= {"was_killed": was_killed, "loop": ""}
     end["session"] = SimpleNamespace(slowness=lambda: slowness)
-    return SimpleNamespace(**end, loop="", trace=renewals, excerpt=list, calm_seconds=lambda: 0.0, time_ended=lambda: 100.0)
+    return SimpleNamespace(**end, trace=renewals, excerpt=list, calm_seconds=lambda: 0.0, time_ended=lambda: 100.0)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +62,14 @@ def test_a_leader_on_a_busy_machine_may_not_have_read_its_last_renewal(slowness:
     found = judge_process(ended(12.8, 10.3, 7.8, 5.3, 2.6, slowness=slowness, printed=printed))
     assert found is not None
     assert str(found.outcome) == verdict
+
+
+@pytest.mark.parametrize("was_killed", [False, True])
+def test_the_end_of_a_client_that_something_else_has_killed_does_not_count_alone(was_killed: bool) -> None:
+    """Such as the kernel that lacks memory: a second run decides."""
+    found = judge_process(ended(was_killed=was_killed))
+    assert found is not None
+    assert found.by_chance is was_killed
 
 
 def resumed(*, ended: str, delivered: int = 7, equal: bool = False, listed: bool = False, silent: float = 1.0) -> Any:

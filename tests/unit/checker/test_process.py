@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,6 +89,25 @@ def test_what_has_left_its_group_ends_with_the_check(listener: socket.socket, tm
         starter.close()
         assert is_gone(connection)
     assert not folder.exists()
+
+
+@pytest.mark.parametrize(("script", "code"), [("exit 3", 3), ("kill -TERM $$", -signal.SIGTERM)])
+def test_the_group_of_a_client_that_has_ended_belongs_to_it_until_it_is_killed(script: str, code: int, tmp_path: Path) -> None:
+    """Another process may have the number by then, and would be killed in its place."""
+    starter = CommandStarter(["sh", "-c", script])
+    process = starter.start(tmp_path / "kubeconfig", tmp_path / "1")
+    try:
+        while process.exit_code() is None:
+            time.sleep(0.01)
+        assert process.exit_code() == code
+        os.kill(process.process_id, 0)
+        process.kill()
+        with pytest.raises(ProcessLookupError):
+            os.kill(process.process_id, 0)
+        process.kill()
+        assert process.exit_code() == code
+    finally:
+        starter.close()
 
 
 def test_a_client_that_prints_much_fills_no_disk(tmp_path: Path) -> None:
