@@ -246,6 +246,17 @@ def watched_children(baseline: Baseline) -> list[str]:
     return found
 
 
+def has_own_watch(baseline: Baseline, resource: str) -> bool:
+    """Reports whether the client watches the children of a resource by a stream that delivers no objects of the sample, and they
+    do not run to an end, after which they may go."""
+    streams = baseline.streams.items()
+    return resource not in _RUN_ONCE and any(one == resource and key not in baseline.delivering for key, one in streams)
+
+
+#: Resources whose objects do their work once.
+_RUN_ONCE = frozenset({"pods", "jobs.batch", "certificatesigningrequests.certificates.k8s.io"})
+
+
 def is_repaired(trial: Trial, copy: Copy, resource: str) -> bool:
     """Reports whether the client recreates children whose deletion it sees: each time, because once may be a coincidence.
 

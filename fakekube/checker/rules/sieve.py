@@ -17,7 +17,7 @@ from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.provocations import answer_with
 from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, children_of, effects_of
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.deletions import is_repaired, require_repaired, watched_children
+from fakekube.checker.rules.deletions import has_own_watch, is_repaired, require_repaired, watched_children
 from fakekube.checker.rules.lists import require_lists
 from fakekube.checker.sample import new_token
 from fakekube.checker.trace import LEASES, WRITES, mentions
@@ -221,6 +221,9 @@ class MissedChildDeletion(Rule):
     source = f"{_SIEVE}: unobserved state; client-go reflector (Replace)"
     expected_seconds = 12.0
 
+    ignored: str = ""
+    """A resource of children that the client watches for their own sake, and does not make again."""
+
     def require(self, baseline: Baseline) -> None:
         require_children(baseline)
 
@@ -228,12 +231,25 @@ class MissedChildDeletion(Rule):
         subject = trial.copies[0]
         resources = trial.baseline.reaction.children
         mended = [one for one in resources if is_repaired(trial, subject, one)]
+        watched = sorted(one for one in resources if has_own_watch(trial.baseline, one))
+        if watched and not mended and not trial.await_reaction(subject):
+            self.ignored, subject.judged = watched[0], False
+            return
         require_repaired(mended)
         trial.await_all()
         with trial.disconnect():
             for one in mended:
                 delete_children(trial, subject, one)
             trial.compact()
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        if not self.ignored:
+            return Verdict.success()
+        return Verdict.warning(
+            f"watches {self.ignored}, and does not make those for {trial.copies[0].names()[0]} again when they are deleted",
+            *trial.excerpt(),
+            by_time=True,
+        )
 
 
 class MissedDeletion(Rule):

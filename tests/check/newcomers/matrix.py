@@ -66,6 +66,7 @@ PROGRAMS = {
     "gauges": ("gauges.yaml", [sys.executable, "gauges.py"]),
     "posters": ("posters.yaml", ["node", "posters.mjs"]),
     "tiers": ("tiers.yaml", ["{go}/tiers"]),
+    "press": ("presses.yaml", [sys.executable, "press.py"]),
 }
 
 #: Program, defect, and the rules of which one has to fail.
@@ -428,6 +429,18 @@ DEFECTS = (
     ("tiers", "own-labels", "C3"),
     ("tiers", "takes-over", "C5"),
     ("tiers", "unguarded-status", "C3"),
+    ("tiers", "keeps-keys", "S3"),
+    ("press", "page-stays", "S3"),
+    ("press", "tags-add", "S3"),
+    ("press", "if-copies", "S3"),
+    ("press", "if-draft", "S3"),
+    ("press", "generation-only", "S3"),
+    ("press", "each-second", "R2"),
+    ("press", "swallow-429", "R1"),
+    ("press", "no-version", "C2"),
+    ("press", "own-shape", "C3"),
+    ("press", "old-revision", "W1"),
+    ("press", "last-page", "P1,P2"),
 )
 
 
@@ -446,6 +459,9 @@ SUSPECTED = frozenset(
         ("gauges", "salted"),
         ("tiers", "map-order"),
         ("tiers", "own-labels"),
+        ("press", "page-stays"),
+        ("press", "generation-only"),
+        ("press", "own-shape"),
     }
 )
 
