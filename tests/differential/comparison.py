@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.differential.client import Exchange
+from tests.differential.client import JSON, Exchange
 from tests.differential.normaliser import normalise
 
 _TYPED = re.compile(r"(?s)(failed to create typed patch object \(.*?\)): (?:errors:)?(.*)")
@@ -76,7 +76,8 @@ class Difference:
         request = self.request
         sent = [f"    sent: {shorten(request['body'], 400)}"] if request.get("body") is not None else []
         head = f"--- {self.scenario}[{self.number}] {request['method']} {request['path']} {request['query'] or ''} {request.get('type', '')}"
-        return "\n".join([head, *sent, *(f"    {line}" for line in self.lines[:8])])
+        accept = [f"    accept: {request['accept']}"] if request.get("accept", JSON) != JSON else []
+        return "\n".join([head, *accept, *sent, *(f"    {line}" for line in self.lines[:8])])
 
     @property
     def place(self) -> str:

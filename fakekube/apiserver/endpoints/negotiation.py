@@ -268,7 +268,7 @@ def _clause(part: str) -> Clause | None:
         if more or not value:
             continue
         if name == "q":
-            quality = _quality(value)
+            quality = parse_quality(value)
         else:
             parameters[name] = value.strip(" ")
     return Clause(kind, subtype.strip(" "), quality, tuple(parameters.items()))
@@ -277,7 +277,7 @@ def _clause(part: str) -> Clause | None:
 _NUMBER: Final = re.compile(r"[+-]?(?:(?:[0-9]++\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity)", re.I)
 
 
-def _quality(text: str) -> float:
+def parse_quality(text: str) -> float:
     """Parses a quality as strconv.ParseFloat does; 0 if it is malformed."""
     return float(text) if _NUMBER.fullmatch(text) else math.nan if text.lower() == "nan" else 0.0
 

@@ -35,12 +35,13 @@ from fakekube.apiserver.auth.authorization import UndecidedError, sanitise
 from fakekube.apiserver.endpoints import handlers
 from fakekube.apiserver.endpoints.request import Query, Request, RequestInfo, Response, User
 from fakekube.apiserver.http import auditing, responses
+from fakekube.apiserver.http.compression import THRESHOLD, compress, compress_watch_list
 from fakekube.apiserver.http.discovery import DiscoveryEndpoints, Documents, Registrations
 from fakekube.apiserver.http.metrics import Labels, Metrics, labels_of
 from fakekube.apiserver.http.openapi import OpenAPIEndpoints
 from fakekube.apiserver.http.priority_and_fairness import Flows
 from fakekube.apiserver.http.request_info import UnknownTargetError, is_long_running, request_info, timeout_of
-from fakekube.apiserver.http.responses import THRESHOLD, compress, warning_headers
+from fakekube.apiserver.http.responses import warning_headers
 from fakekube.apiserver.http.routing import NonResourceRouter, ResourceRouter
 from fakekube.apiserver.registry.scope import Backend
 from fakekube.base.caches import cache_by_key
@@ -166,12 +167,7 @@ class Application:
         documents = Documents(self._backend.registry, self._registrations, emulation.version)
         return NonResourceRouter(
             documents=documents,
-            discovery=DiscoveryEndpoints(
-                documents,
-                self._router.is_builtin,
-                cbor=self._cbor,
-                beta=not emulation.enabled("AggregatedDiscoveryRemoveBetaType"),
-            ),
+            discovery=DiscoveryEndpoints(documents, self._router.is_builtin, emulation),
             openapi=self._openapi,
             metrics=self.metrics,
             signer=self._access.signer,
@@ -211,7 +207,7 @@ class Application:
         if exchange.observation is not None:
             exchange.observation.note_response(response)
         if response.is_watch_list and self._compresses_watch_lists:
-            responses.compress_watch_list(response, environ.get("HTTP_ACCEPT_ENCODING", ""))
+            compress_watch_list(response, environ.get("HTTP_ACCEPT_ENCODING", ""))
         body = _make_body(response, environ, compresses=self._compresses)
         if exchange.labels is not None:
             self.metrics.count_response(exchange.labels, response.status, time.perf_counter() - started)
@@ -329,7 +325,8 @@ class Application:
         try:
             resource = self._router.admit(request)
         except StatusError as error:
-            return responses.error_response(error, request.headers, request.query)
+            cbor = None if self._router.is_builtin(request.info.group) else False  # as the server of definitions has none
+            return responses.error_response(error, request.headers, request.query, cbor=cbor)
         if resource is None:
             return responses.page_not_found()
         return handlers.handle(request, self._backend, resource)

@@ -7,7 +7,7 @@ one has.
 
 In the real server, three chained servers handle the paths, which differ: /apis and /apis/GROUP accept every method, /api,
 group versions and the group of the aggregator only GET; for an unknown version of a built-in group the response is a Status,
-otherwise plain text; custom groups do not support CBOR.
+otherwise plain text. The resources of custom groups are not told in CBOR, nor until 1.36 the lists of groups and versions.
 
 Invariant: `state` changes whenever something in discovery changes; reading it does not read any object.
 
@@ -28,6 +28,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.data import META_V1
 from fakekube.apimachinery.errors import StatusError
+from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.strategy import Subresource
 from fakekube.apis.validation.names import preference
@@ -403,28 +404,24 @@ class _AggregatedOffer(Offer):
         return target in self.targets
 
 
-#: The media types of the lists of groups and versions, which do not support CBOR.
-_OLD: Final = Offer(transforms=False)
-
-
 class DiscoveryEndpoints:
     """Serves the discovery paths.
 
     Args:
         documents: the documents of the cluster.
         is_builtin: reports whether a group is built in.
-        cbor: whether the feature gate CBORServingAndStorage is enabled.
-        beta: whether the aggregated form is also served as v2beta1 (the feature gate AggregatedDiscoveryRemoveBetaType is not).
+        emulation: the minor and its feature gates, of which CBORServingAndStorage and AggregatedDiscoveryRemoveBetaType count.
     """
 
-    def __init__(
-        self, documents: Documents, is_builtin: Callable[[str], bool], *, cbor: bool = False, beta: bool = False
-    ) -> None:
+    def __init__(self, documents: Documents, is_builtin: Callable[[str], bool], emulation: Emulation) -> None:
         self._documents = documents
         self._is_builtin = is_builtin
-        self._cbor = cbor
+        cbor = emulation.enabled("CBORServingAndStorage")
         self._offer = Offer(cbor=cbor, transforms=False)
-        self._aggregated_offer = _AggregatedOffer(cbor=cbor, targets=(_AGGREGATED, _BETA) if beta else (_AGGREGATED,))
+        self._group_offer = Offer(cbor=cbor and emulation.minor >= responses.ALL_SPEAK_CBOR_SINCE, transforms=False)
+        """That of the lists of groups and versions."""
+        beta = () if emulation.enabled("AggregatedDiscoveryRemoveBetaType") else (_BETA,)
+        self._aggregated_offer = _AggregatedOffer(cbor=cbor, targets=(_AGGREGATED, *beta))
 
     def respond(self, request: Request) -> Response | None:
         """Returns the response for a path that starts with /api or /apis; None if it is not a discovery path. Raises
@@ -447,9 +444,9 @@ class DiscoveryEndpoints:
 
     def _core(self, request: Request, parts: list[str]) -> Response:
         if len(parts) == 1:
-            self._check(request, _OLD)
+            self._check(request, self._group_offer)
             found = self._respond_aggregated(request, [""])
-            return found or responses.negotiate_response(_core_versions(request), f"{META_V1}APIVersions", request)
+            return found or self._negotiate_groups(_core_versions(request), "APIVersions", request)
         current = self._documents.current()
         document = current.resources("", parts[1]) if len(parts) == 2 else None
         if document is None:
@@ -458,16 +455,16 @@ class DiscoveryEndpoints:
 
     def _groups(self, request: Request) -> Response:
         current = self._documents.current()
-        return responses.negotiate_response(current.groups, f"{META_V1}APIGroupList", request, kept=_find_encodings(current))
+        return self._negotiate_groups(current.groups, "APIGroupList", request, _find_encodings(current))
 
     def _group(self, request: Request, group: str) -> Response | None:
         current = self._documents.current()
         if not current.is_registered(group) and self._is_builtin(group):
-            self._check(request, _OLD)  # the router responds, since no aggregator is in front of it
+            self._check(request, self._group_offer)  # the router responds, since no aggregator is in front of it
         document = current.group(group)
         if document is None:
             return None
-        return responses.negotiate_response(document, f"{META_V1}APIGroup", request, kept=_find_encodings(current, group))
+        return self._negotiate_groups(document, "APIGroup", request, _find_encodings(current, group))
 
     def _version(self, request: Request, group: str, version: str) -> Response | None:
         current = self._documents.current()
@@ -484,7 +481,13 @@ class DiscoveryEndpoints:
     def _resources(self, document: dict[str, Any], request: Request, kept: dict[MediaType, bytes]) -> Response:
         """Returns the resources of a built-in group version."""
         self._check(request, self._offer)
-        return responses.negotiate_response(document, f"{META_V1}APIResourceList", request, cbor=self._cbor, kept=kept)
+        return responses.negotiate_response(document, f"{META_V1}APIResourceList", request, cbor=self._offer.cbor, kept=kept)
+
+    def _negotiate_groups(
+        self, document: dict[str, Any], kind: str, request: Request, kept: dict[MediaType, bytes] | None = None
+    ) -> Response:
+        """Returns a list of groups or versions."""
+        return responses.negotiate_response(document, META_V1 + kind, request, cbor=self._group_offer.cbor, kept=kept)
 
     def _check(self, request: Request, offer: Offer) -> None:
         """Checks the method and the Accept header like the router. Raises StatusError 405 or 406."""

@@ -288,7 +288,7 @@ def _negotiate_page(offer: _PageOffer, page: Callable[[Request, MediaType], Resp
     try:
         chosen = offer.output(accept, pretty=responses.wants_pretty(request.headers, request.query))
     except StatusError as error:
-        return responses.error_response(error, request.headers, request.query, protobuf=False)
+        return responses.error_response(error, request.headers, request.query, cbor=offer.cbor, protobuf=False)
     return page(request, chosen)
 
 

@@ -1,27 +1,22 @@
-"""Writes responses that no resource handler makes, compresses large ones, and encodes Warning headers.
-
-Objects (bodies with the media type of a serializer) of more than 128 KiB are compressed, for clients that accept gzip, and since
-1.37 watches that begin with the state; other watches are not, nor responses which have Content-Encoding or Content-Length.
+"""Writes responses that no resource handler makes, and encodes Warning headers.
 
 Warnings are sent once each; texts with control characters are omitted. If the texts exceed 4,096 characters in total, each is
 truncated to 256, and no more are added once the truncated ones reach 4,096.
 
-Specified by: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters (writers.go, errors.go), pkg/endpoints/handlers/watch.go
-(perFlushGzipWriter), pkg/endpoints/filters/warning.go;
+Specified by: k8s.io/apiserver/pkg/endpoints/handlers/responsewriters (writers.go, errors.go), pkg/endpoints/filters/warning.go;
 k8s.io/apimachinery/pkg/util/net (NewWarningHeader); net/http (Error).
 """
 
 from __future__ import annotations
 
 import unicodedata
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.codecs import EncodeError, formats, json
-from fakekube.apimachinery.codecs.document import Chunks, Document
+from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.codecs.formats import Kind
 from fakekube.apimachinery.data import META_V1
 from fakekube.apimachinery.errors import StatusError
@@ -31,10 +26,9 @@ from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.negotiation import PLAIN_TEXT, MediaType
 from fakekube.apiserver.endpoints.request import Query, Request, Response
 from fakekube.base.golang.strings import bytes_of
-from fakekube.net.streams import StreamDecorator
 
-#: The number of the first minor whose filters and router encode errors as CBOR.
-_FILTERS_SPEAK_CBOR_SINCE: Final = 37
+#: The number of the first minor whose filters, router and lists of groups speak CBOR.
+ALL_SPEAK_CBOR_SINCE: Final = 37
 
 NO_SNIFFING: Final = ("X-Content-Type-Options", "nosniff")
 
@@ -76,16 +70,25 @@ def wants_pretty(headers: Headers, query: Query) -> bool:
     return negotiation.is_pretty(query.get("pretty") or "", headers.get("user-agent", ""))
 
 
-def error_response(error: StatusError, headers: Headers, query: Query, *, cbor: bool = False, protobuf: bool = True) -> Response:
-    """Returns an error in a media type that the client accepts; `protobuf`: as far as the endpoint has it.
+def error_response(
+    error: StatusError, headers: Headers, query: Query, *, cbor: bool | None = None, protobuf: bool = True
+) -> Response:
+    """Returns an error in a media type that the client accepts.
 
     Until 1.36 the errors of filters and of the router, which have empty details, are never encoded as CBOR.
+
+    Args:
+        error: the error.
+        headers: of the request.
+        query: of the request.
+        cbor: whether the endpoint speaks CBOR; None: as filters and the router do.
+        protobuf: whether the endpoint speaks Protobuf.
     """
     accept, pretty = headers.get("accept", ""), wants_pretty(headers, query)
     emulation = features.current()
-    if emulation.minor < _FILTERS_SPEAK_CBOR_SINCE:
-        cbor = cbor and error.details != {}
-    elif protobuf:
+    if emulation.minor < ALL_SPEAK_CBOR_SINCE:
+        cbor = bool(cbor) and error.details != {}
+    elif cbor is None:
         cbor = emulation.enabled("CBORServingAndStorage")
     chosen = negotiation.error_output(accept, cbor=cbor, pretty=pretty)
     if chosen.format == "protobuf" and not protobuf:
@@ -129,76 +132,6 @@ def encode_object(obj: dict[str, Any], go_type: str, chosen: MediaType) -> bytes
 @cache
 def _kind(api_version: str, kind: str, go_type: str) -> Kind:
     return Kind(api_version, kind, type_of(go_type) if go_type else None, custom=True)
-
-
-#: Bytes: larger responses are compressed.
-THRESHOLD: Final = 128 * 1024
-_LEVEL: Final = 1
-#: Makes zlib write a gzip header.
-_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS
-_COMPRESSED: Final = frozenset({negotiation.JSON, negotiation.YAML, negotiation.PROTOBUF, negotiation.CBOR})
-
-
-def compress(response: Response, body: bytes | Chunks, accept_encoding: str) -> bytes | Chunks:
-    """Returns the body to send; sets Content-Encoding if it is compressed."""
-    media_type = next((value for name, value in response.headers if name == "Content-Type"), "")
-    if media_type.partition(";")[0] not in _COMPRESSED or not takes_gzip(accept_encoding):
-        return body
-    if any(name in ("Content-Encoding", "Content-Length") for name, _ in response.headers):
-        return body
-    response.headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
-    return gzip_body(body)
-
-
-def gzip_body(body: bytes | Iterable[bytes], *, flushed: bool = False) -> bytes:
-    """Compresses a body with gzip, at the fastest level.
-
-    Args:
-        body: the body, or its parts.
-        flushed: whether all of the body comes before the last block. The reader of Go returns what the last block has only after
-            the header of another member.
-    """
-    compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
-    pieces = (body,) if isinstance(body, bytes) else body
-    parts = [*map(compressor.compress, pieces)]
-    if flushed:
-        parts.append(compressor.flush(zlib.Z_SYNC_FLUSH))
-    return b"".join([*parts, compressor.flush()])
-
-
-def compress_watch_list(response: Response, accept_encoding: str) -> None:
-    """Compresses a watch that begins with the state, for a client that accepts gzip."""
-    if not isinstance(response.body, (bytes, Chunks)) and takes_gzip(accept_encoding):
-        response.headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
-        response.body = GzipStream(response.body)
-
-
-class GzipStream(StreamDecorator):
-    """The stream of a watch, compressed.
-
-    What is sent at a time is a member of its own, so that the client can read it at once (perFlushGzipWriter).
-    """
-
-    _latest: ClassVar[tuple[list[bytes], bytes]] = [], b""
-    """The frames that were compressed last, and the member; watchers of one collection share the list of frames."""
-
-    def take(self) -> list[bytes]:
-        frames = self._stream.take()
-        if not frames:
-            return frames
-        known, member = GzipStream._latest
-        if known is not frames:
-            member = gzip_body(frames, flushed=True)
-            GzipStream._latest = frames, member
-        return [member]
-
-    def __iter__(self) -> Iterator[bytes]:
-        return (gzip_body(frame, flushed=True) for frame in self._stream)
-
-
-def takes_gzip(accept_encoding: str) -> bool:
-    """Reports whether the client accepts gzip."""
-    return any(token.strip() == "gzip" for token in accept_encoding.split(","))
 
 
 _CODE: Final = 299

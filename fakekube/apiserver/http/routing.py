@@ -28,6 +28,7 @@ from fakekube.apiserver.auth.service_accounts import Signer
 from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.request import Request, RequestInfo, Response
 from fakekube.apiserver.http import responses
+from fakekube.apiserver.http.compression import gzip_body, prefers_gzip
 from fakekube.apiserver.http.discovery import DiscoveryEndpoints, Documents
 from fakekube.apiserver.http.healthz import health_endpoints
 from fakekube.apiserver.http.metrics import Metrics
@@ -41,7 +42,6 @@ from fakekube.apiserver.http.nonresource_paths import (
     version_info,
 )
 from fakekube.apiserver.http.openapi import OpenAPIEndpoints
-from fakekube.apiserver.http.responses import gzip_body, takes_gzip
 from fakekube.base.caches import forgettable
 from fakekube.base.clock import Clock
 from fakekube.base.depth import with_deep_stack
@@ -299,7 +299,7 @@ def _metrics(metrics: Callable[[str], Response], reset: Callable[[], None], requ
         return responses.plain_text("metrics reset\n")
     response = metrics(request.headers.get("accept", ""))
     assert isinstance(response.body, bytes)
-    if takes_gzip(request.headers.get("accept-encoding", "")):
+    if prefers_gzip(request.headers.get("accept-encoding", "")):
         response.headers.append(("Content-Encoding", "gzip"))
         response.body = gzip_body(response.body)
     return response

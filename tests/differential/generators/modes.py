@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.differential.client import Client
-from tests.differential.generators import access, admission, binaries, custom, nodes, objects, workloads
+from tests.differential.generators import access, admission, binaries, custom, forms, nodes, objects, workloads
 from tests.differential.generators.edits import Editor
 from tests.differential.generators.samples import samples_of
 from tests.differential.generators.schemas import Kind, api_of
@@ -44,13 +44,15 @@ OF_AREAS: Mapping[str, Callable[[Client, Steady], None]] = {
     "pods": workloads.tell_pods,
     "quotas": workloads.tell_quotas,
     "scales": workloads.tell_scales,
+    "forms": forms.tell_forms,
+    "cborforms": forms.tell_forms,
 }
 #: What fakekube's Cluster needs for a mode, as the module of its stories says of the reference.
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "nodes": {"authorization_mode": ("Node", "RBAC"), "enable_admission_plugins": "NodeRestriction"}
 }
 #: The gates that the servers of a mode need.
-GATES: Mapping[str, Mapping[str, bool]] = {"cbor": {"CBORServingAndStorage": True}}
+GATES: Mapping[str, Mapping[str, bool]] = {mode: {"CBORServingAndStorage": True} for mode in ("cbor", "cborforms")}
 #: Modes whose stories also edit the kinds that all stories share: in dry runs.
 _ALSO_SHARED = ("edits", "fields", "selectors")
 

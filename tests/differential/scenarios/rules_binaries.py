@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tests.differential.binary_answers import CBOR, PROTOBUF, binary
 from tests.differential.client import Client
+from tests.differential.definitions import definition, served
 from tests.differential.registry import scenario
 from tests.differential.steps import maps
 
@@ -29,6 +31,14 @@ def body(value: Any) -> bytes:
     return b"\xd9\xd9\xf7" + item(value)
 
 
+def note_head(client: Client, path: str, headers: dict[str, str]) -> None:
+    """Sends a GET, and records status and form of the answer."""
+    reply = client.transport.send("GET", path, None, headers)
+    request = {"method": "GET", "path": path, "query": None, "accept": json.dumps(headers), "type": "", "body": None}
+    kept = {name: reply.headers[name] for name in ("content-type", "content-encoding") if name in reply.headers}
+    client.transcript.append({"request": request, "status": reply.status, "headers": kept})
+
+
 @scenario
 def quantities(client: Client) -> None:
     """A quantity is a text in CBOR, and no number."""
@@ -48,16 +58,42 @@ def errors_of_filters(client: Client) -> None:
         ("/apis/nope.io/v1/x", {}),
     ):
         for accept in (CBOR, f"{CBOR},application/json;q=0.1", PROTOBUF):
-            reply = client.get(path, headers={"Accept": accept, **headers}, silent=True)
-            client.transcript.append(
-                {
-                    "request": {"method": "GET", "path": path, "query": None, "accept": accept, "type": "", "body": None},
-                    "status": reply.status,
-                    "headers": {"content-type": reply.headers.get("content-type", "")},
-                }
-            )
+            note_head(client, path, {"Accept": accept, **headers})
     for ctype in (CBOR, "text/plain"):
         binary(client, "PATCH", f"{maps(client)}/a", CBOR, body({"data": {}}), DRY, ctype=ctype)
+
+
+@scenario
+def forms_of_discovery(client: Client) -> None:
+    """Groups, versions and a custom resource: what of them is told in CBOR."""
+    body = definition(client)
+    group = body["spec"]["group"]
+    with served(client, body) as path:
+        for asked in (
+            "/api",
+            "/apis",
+            "/apis/apps",
+            "/apis/nope.io",
+            "/apis/apps/v1",
+            f"/apis/{group}",
+            f"/apis/{group}/v1",
+            f"{path}/a",
+            f"{path}/a/nope",
+        ):
+            for accept in (CBOR, f"{CBOR};q=0.5,text/plain", "text/plain"):
+                note_head(client, asked, {"Accept": accept})
+
+
+@scenario
+def compressed_documents(client: Client) -> None:
+    """Which Accept-Encoding compresses OpenAPI, metrics and resources, each of which another library sends."""
+    client.post(maps(client), {"metadata": {"name": "a"}, "data": {"a": "x" * 140_000}}, silent=True)
+    for encoding in (
+        "gzip", "GZIP", "gzip;q=0", "gzip;q=0.5", "gzip;q=1.0", "gzip;q=0.0, *", "*", "identity, gzip", "identity;q=0.5, gzip", "gzip;q=0.5, identity", "br, gzip", "gzip;x=1", "gzip;q=x", "gzip;q=2",
+        "gzip;q=0.5;x=1, identity", "x-gzip", "gzip,", ",gzip", "gzip ; q=0.5", "gzip;q=0, gzip",
+    ):  # fmt: skip
+        for path in ("/openapi/v2", "/metrics", f"{maps(client)}/a"):
+            note_head(client, path, {"Accept": "*/*", "Accept-Encoding": encoding})
 
 
 @scenario

@@ -24,7 +24,7 @@ from fakekube.apiserver.endpoints import negotiation
 from fakekube.apiserver.endpoints.negotiation import PLAIN_TEXT
 from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.http import nonresource_paths
-from fakekube.apiserver.http.responses import gzip_body, takes_gzip
+from fakekube.apiserver.http.compression import accepts_gzip, gzip_body
 from fakekube.apiserver.registry.served_apis import RuntimeConfig
 from fakekube.base.clock import Clock
 
@@ -135,7 +135,7 @@ class OpenAPIEndpoints:
         body = document.json if chosen == negotiation.JSON else _protobuf(document.json, "v2")
         headers = [("Content-Type", chosen), ("Etag", document.etag), *vary]
         response = self._content(request, body, headers)
-        if response.status == 200 and request.method != "HEAD" and takes_gzip(request.headers.get("accept-encoding", "").lower()):
+        if response.status == 200 and request.method != "HEAD" and accepts_gzip(request.headers.get("accept-encoding", "")):
             response.headers = [entry for entry in response.headers if entry[0] != "Content-Length"]
             response.headers.append(("Content-Encoding", "gzip"))
             response.body = gzip_body(body)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.apimachinery.codecs.document import CHUNK_BYTES, Chunks, Items, enclose
-from fakekube.apiserver.http.responses import gzip_body
+from fakekube.apiserver.http.compression import gzip_body
 
 
 @given(

@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from fakekube.apiserver.endpoints.request import Response
-from fakekube.apiserver.http.responses import compress, gzip_body, takes_gzip
+from fakekube.apiserver.http.compression import accepts_gzip, compress, gzip_body, prefers_gzip, takes_gzip
 
 BODY = b"x" * 200_000
 
@@ -18,6 +18,26 @@ BODY = b"x" * 200_000
 )
 def test_accept_encoding_with_gzip(header: str, taken: bool) -> None:
     assert takes_gzip(header) is taken
+
+
+@pytest.mark.parametrize(
+    ("header", "openapi", "metrics"),
+    [
+        ("gzip;q=0.5", True, True),
+        ("gzip;q=0", False, False),
+        ("GZIP", True, False),
+        ("*", False, False),
+        ("gzip;q=0.5, identity", True, False),
+        ("gzip;x=1", True, False),
+        ("gzip;q=0.5;x=1", True, True),
+        ("gzip;q=x", False, False),
+        (",gzip", True, False),
+        ("gzip,", True, True),
+    ],
+)
+def test_openapi_and_metrics_read_qualities(header: str, openapi: bool, metrics: bool) -> None:
+    assert accepts_gzip(header) is openapi
+    assert prefers_gzip(header) is metrics
 
 
 @pytest.mark.parametrize(
