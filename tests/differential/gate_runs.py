@@ -63,8 +63,9 @@ def draw_gates(minor: str, seed: str) -> tuple[dict[str, bool], str]:
         with contextlib.suppress(features.FeatureGateError):
             features.FeatureGates(minor, minor, trial)
             gates = trial
-    # The plugin of mutating policies never becomes ready where its API is not served.
-    return gates, "api/all=true" if gates.get("MutatingAdmissionPolicy") else config
+    # Their admission plugins never become ready where the APIs are not served.
+    needs_apis = any(gates.get(name) for name in ("MutatingAdmissionPolicy", "GenericWorkload"))
+    return gates, "api/all=true" if needs_apis else config
 
 
 def serve_command(oracle: str, gates: Mapping[str, bool], config: str) -> str:

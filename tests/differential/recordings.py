@@ -329,6 +329,12 @@ RECORDINGS = {
         ),
         *_of_workloads("1.36", "v1alpha2", "GangScheduling", "WorkloadAwarePreemption"),
         *_of_workloads("1.37", "v1beta1", "CompositePodGroup", "PodGroupPreemptionPolicy"),
+        *(
+            _with_gates(
+                f"v{minor}/rules/jobs", "rules_jobs", minor, dict.fromkeys(("GenericWorkload", "WorkloadWithJob"), True), f"scheduling.k8s.io/{served}=true", word=word
+            )
+            for minor, served, word in (("1.36", "v1alpha2", "parallelism"), ("1.37", "v1beta1", "scheduling"))
+        ),
         *(Recording(f"v1.37/{name}", name, version="1.37") for name in ("quotas", "corridors")),
         Recording("random-open", "random:open:250"),
         Recording(

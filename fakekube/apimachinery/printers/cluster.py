@@ -150,6 +150,11 @@ def _lease(obj: StoredObject, ages: Ages) -> list[Any]:
     return [name(obj), _spec(obj).get("holderIdentity", ""), age(obj, ages)]
 
 
+def _lease_candidate(obj: StoredObject, ages: Ages) -> list[Any]:
+    spec = _spec(obj)
+    return [name(obj), *(spec.get(field, "") for field in ("leaseName", "binaryVersion", "emulationVersion")), age(obj, ages)]
+
+
 def _resource_claim(obj: StoredObject, ages: Ages) -> list[Any]:
     status, deleted = obj.get("status") or {}, bool(obj["metadata"].get("deletionTimestamp"))
     allocated = status.get("allocation") is not None
@@ -330,6 +335,7 @@ CELLS: Final[Mapping[tuple[str, str], Cells]] = {
     ("resource.k8s.io", "devicetaintrules"): _device_taint_rule,
     ("storagemigration.k8s.io", "storageversionmigrations"): _migration,
     ("coordination.k8s.io", "leases"): _lease,
+    ("coordination.k8s.io", "leasecandidates"): _lease_candidate,
     ("flowcontrol.apiserver.k8s.io", "flowschemas"): _flow_schema,
     ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): _priority_level,
     ("node.k8s.io", "runtimeclasses"): _runtime_class,

@@ -307,8 +307,22 @@ def _validate_status(obj: Object, old: Object) -> list[FieldError]:
     for index, warning in enumerate((status.get("typeChecking") or {}).get("expressionWarnings") or ()):
         path = f"status.typeChecking.expressionWarnings[{index}]"
         errors += [required(f"{path}.warning")] if not warning.get("warning") else []
-        errors += [required(f"{path}.fieldRef")] if blank(warning.get("fieldRef", "")) else []
+        errors += _validate_field_reference(warning.get("fieldRef", ""), f"{path}.fieldRef")
     return errors + conditions(status.get("conditions") or (), "status.conditions")
+
+
+def _validate_field_reference(reference: str, path: str) -> list[FieldError]:
+    """Validates the path of an expression (validateFieldRef)."""
+    from fakekube.apimachinery.printers import jsonpath  # only the status of policies has such paths
+
+    reference = reference.strip()
+    if not reference:
+        return [required(path)]
+    try:
+        jsonpath.parse(reference)
+    except jsonpath.PathError as problem:
+        return [invalid(path, reference, f"invalid JSONPath: {problem}")]
+    return []
 
 
 class _StatusStrategy(StatusStrategy):

@@ -9,6 +9,7 @@ import re
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import Typed, invalid, not_supported, required
+from fakekube.apis.batch.job_scheduling import validate_declared_scheduling
 from fakekube.apis.batch.job_validation import job_spec_warnings, validate_job_spec
 from fakekube.apis.batch.schedules import schedule_problem, time_zone_problem
 from fakekube.apis.core import podtemplates
@@ -47,11 +48,12 @@ class CronJobStrategy(Strategy):
         if len(name) > _NAME_LENGTH:
             text = f"must be no more than {_NAME_LENGTH} characters"
             errors.append(invalid("metadata.name", name, text))
-        return errors
+        return errors + validate_declared_scheduling(_job_spec(obj), None, "spec.jobTemplate.spec")
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         options = podtemplates.validation_options(old["spec"]["jobTemplate"]["spec"]["template"])
-        return _validate_spec(obj["spec"], old["spec"], options)
+        errors = _validate_spec(obj["spec"], old["spec"], options)
+        return errors + validate_declared_scheduling(_job_spec(obj), old["spec"]["jobTemplate"]["spec"], "spec.jobTemplate.spec")
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         meta, spec, path = obj["metadata"], obj["spec"], "spec.jobTemplate.spec"

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import OMITTED, duplicate, invalid, not_supported, required, too_long, too_many
+from fakekube.apis.batch.job_scheduling import validate_scheduling
 from fakekube.apis.core import podtemplates
 from fakekube.apis.core.pods.validation_options import ValidationOptions
 from fakekube.apis.core.pods.warnings import template_warnings
@@ -56,6 +57,7 @@ def validate_job_spec(spec: Object, path: str, options: ValidationOptions) -> li
     if "successPolicy" in spec:
         errors += _validate_success_policy(spec, f"{path}.successPolicy")
     errors += _validate_replacement_policy(spec, f"{path}.podReplacementPolicy")
+    errors += validate_scheduling(spec, path)
     errors += podtemplates.validate_template(spec.get("template") or {}, f"{path}.template", options)
     return errors + _validate_restart_policy(spec, f"{path}.template.spec.restartPolicy")
 

@@ -11,6 +11,7 @@ from typing import Any
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import immutable, invalid, required
+from fakekube.apis.batch.job_scheduling import validate_declared_scheduling, validate_scheduling_update
 from fakekube.apis.batch.job_validation import job_spec_warnings, validate_job_spec, validate_status_update
 from fakekube.apis.core import podtemplates
 from fakekube.apis.core.pods.validation_options import ValidationOptions
@@ -70,7 +71,8 @@ class JobStrategy(Strategy):
         podtemplates.drop_disabled(context.emulation, obj["spec"]["template"], old["spec"]["template"])
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _validate(obj, podtemplates.validation_options(None), with_domain=True)
+        errors = _validate(obj, podtemplates.validation_options(None), with_domain=True)
+        return errors + validate_declared_scheduling(obj["spec"], None, "spec")
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         spec, before = obj["spec"], old["spec"]
@@ -81,7 +83,8 @@ class JobStrategy(Strategy):
         errors += _validate_name_allows_completions(obj) if from_minor(37) else _validate(obj, options, with_domain=with_domain)
         errors += self.validate_metadata_update(context, obj["metadata"], old["metadata"])
         errors += _validate_spec(spec, options)
-        return errors + _validate_spec_change(spec, spec_as_stored(context, obj, old), old)
+        errors += _validate_spec_change(spec, spec_as_stored(context, obj, old), old)
+        return errors + validate_declared_scheduling(spec, before, "spec")
 
     def warnings(self, context: WriteContext, obj: Object, old: Object | None) -> list[str]:
         meta = obj["metadata"]
@@ -207,7 +210,7 @@ def _validate_spec_change(sent: Object, spec: Object, old: Object) -> list[Field
             value = sent.get(field)
             shown = to_internal(struct, value) if struct and value is not None else value
             errors.append(immutable(f"spec.{field}", shown))
-    return errors
+    return errors + validate_scheduling_update(spec, before, "spec")
 
 
 def _validate_completions_update(spec: Object, before: Object) -> list[FieldError]:

@@ -88,10 +88,10 @@ class CompositePodGroupStrategy(PodGroupStrategy):
     """The strategy of compositepodgroups."""
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return _validate_fields(obj["spec"], None, "spec", _OF_COMPOSITE, musts=("workloadRef",))
+        return validate_fields(obj["spec"], None, "spec", _OF_COMPOSITE, musts=("workloadRef",))
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        return _validate_fields(obj["spec"], old["spec"], "spec", _OF_COMPOSITE, musts=("workloadRef",))
+        return validate_fields(obj["spec"], old["spec"], "spec", _OF_COMPOSITE, musts=("workloadRef",))
 
 
 def _validate_composite_status(obj: Object, old: Object) -> list[FieldError]:
@@ -124,7 +124,7 @@ def _validate_group(spec: Part, old: Part | None, path: str) -> list[FieldError]
     errors: list[FieldError] = []
     if "parentCompositePodGroupName" in spec and "workloadRef" not in spec:
         errors.append(required(f"{path}.workloadRef", "must be set when parentCompositePodGroupName is set"))
-    return errors + _validate_fields(spec, old, path, {**_OF_GROUP, **_COMMON}, mutable=_mutable())
+    return errors + validate_fields(spec, old, path, {**_OF_GROUP, **_COMMON}, mutable=_mutable())
 
 
 def _mutable() -> Collection[str]:
@@ -137,8 +137,8 @@ def _validate_workload(spec: Part, old: Part | None, path: str) -> list[FieldErr
     if from_minor(37):
         errors += _validate_workload_spec(spec, path)
         if old is None or spec != old:
-            errors += _union(*_TEMPLATES)(spec, old, path)
-    errors += _validate_fields(spec, old, path, {"controllerRef": VALIDATE_CONTROLLER})
+            errors += union(*_TEMPLATES)(spec, old, path)
+    errors += validate_fields(spec, old, path, {"controllerRef": VALIDATE_CONTROLLER})
     return errors + _validate_lists(spec, old, path, tuple(_TEMPLATES) if from_minor(37) else ("podGroupTemplates",))
 
 
@@ -249,7 +249,7 @@ def _validate_templates(field: str, templates: Sequence[Part], old: Sequence[Par
 
 def _validate_template(field: str, template: Part, old: Part | None, path: str) -> list[FieldError]:
     fields = {"name": _SHORT_NAME, **_TEMPLATES[field]}
-    errors = _validate_fields(template, old, path, fields, musts=("name",), mutable=_mutable())
+    errors = validate_fields(template, old, path, fields, musts=("name",), mutable=_mutable())
     return errors + (_validate_lists(template, old, path, tuple(_TEMPLATES)) if field == "compositePodGroupTemplates" else [])
 
 
@@ -261,7 +261,7 @@ def _show_template(field: str, template: Part) -> Part:
     return {"name": "", "schedulingPolicy": {}, **template, **lists}
 
 
-def _validate_fields(
+def validate_fields(
     value: Part,
     old: Part | None,
     path: str,
@@ -288,6 +288,7 @@ def _validate_fields(
         fixed = old is not None and name not in mutable
         if fixed:
             errors.append(invalid(where, None, IMMUTABLE))
+            errors += _limit_claims(new or (), where) if name == "resourceClaims" else []
         if name in musts and not new:
             errors.append(required(where))
         elif not fixed and (new is not None or name == "schedulingPolicy"):
@@ -300,13 +301,20 @@ def _is_same(new: Any, old: Any) -> bool:
     return bool(new == old) or (new in _ABSENT and old in _ABSENT)
 
 
-def _union(*members: str) -> FieldCheck:
+def union(*members: str) -> FieldCheck:
     """Exactly one of the members is set."""
 
     def run(value: Any, _old: Any, path: str) -> list[FieldError]:
         return one_member((member for member in members if (value or {}).get(member) not in (None, [])), members, path)
 
     return run
+
+
+def validate_presence(value: Any, old: Any, path: str) -> list[FieldError]:
+    """Validates that an update neither sets nor clears a field (validate.NoSet, validate.NoUnset)."""
+    if (value is None) == (old is None):
+        return []
+    return [invalid(path, None, f"field cannot be {'cleared once set' if value is None else 'set once created'}")]
 
 
 def _name(check: Callable[[str], Sequence[str]], *, pointer: bool = False) -> FieldCheck:
@@ -325,21 +333,19 @@ def _policy(count: str) -> FieldCheck:
 
     def validate_scheduling_policy(value: Part | None, old: Part | None, path: str) -> list[FieldError]:
         policy, was = value or {}, old or {}
-        errors = _union("basic", "gang")(policy, None, path)
+        errors = union("basic", "gang")(policy, None, path)
         if old is not None and not _is_same(policy.get("basic"), was.get("basic")):
             errors.append(invalid(f"{path}.basic", None, IMMUTABLE))
         gang = policy.get("gang")
-        if old is not None and (gang is None) != (was.get("gang") is None):
-            text = f"field cannot be {'cleared once set' if gang is None else 'set once created'}"
-            errors.append(invalid(f"{path}.gang", None, text))
-        elif gang is not None:
+        fixed = [] if old is None else validate_presence(gang, was.get("gang"), f"{path}.gang")
+        if gang is not None and not fixed:
             errors += _COUNT.run(gang.get(count), f"{path}.gang.{count}")
-        return errors
+        return errors + fixed
 
     return validate_scheduling_policy
 
 
-def _validate_scheduling_constraints(value: Part, _old: Any, path: str) -> list[FieldError]:
+def validate_scheduling_constraints(value: Part, _old: Any, path: str) -> list[FieldError]:
     topology = value.get("topology") or ()
     if len(topology) > 1:
         return [too_many(f"{path}.topology", len(topology), 1)]
@@ -350,17 +356,21 @@ def _validate_scheduling_constraints(value: Part, _old: Any, path: str) -> list[
     return errors
 
 
-def _validate_claims(claims: Sequence[Part], _old: Any, path: str) -> list[FieldError]:
-    if len(claims) > _MAX_CLAIMS:
-        return [too_many(path, len(claims), _MAX_CLAIMS)]
+def validate_claims(claims: Sequence[Part], _old: Any, path: str) -> list[FieldError]:
+    if too_long := _limit_claims(claims, path):
+        return too_long
     errors = _forbid_repeated_names(claims, path, lambda claim: {"name": "", **claim})
     sources = ("resourceClaimName", "resourceClaimTemplateName")
     for index, claim in enumerate(claims):
         where = f"{path}[{index}]"
-        errors += _union(*sources)(claim, None, where)
+        errors += union(*sources)(claim, None, where)
         fields = {"name": _SHORT_NAME, **dict.fromkeys(sources, _POINTER_TO_LONG_NAME)}
-        errors += _validate_fields(claim, None, where, fields, musts=("name",))
+        errors += validate_fields(claim, None, where, fields, musts=("name",))
     return errors
+
+
+def _limit_claims(claims: Sequence[Part], path: str) -> list[FieldError]:
+    return [too_many(path, len(claims), _MAX_CLAIMS)] if len(claims) > _MAX_CLAIMS else []
 
 
 def _forbid_repeated_names(items: Sequence[Part], path: str, shown: Callable[[Part], Part]) -> list[FieldError]:
@@ -369,9 +379,9 @@ def _forbid_repeated_names(items: Sequence[Part], path: str, shown: Callable[[Pa
     return [duplicate(f"{path}[{index}]", shown(items[index])) for index in repeated]
 
 
-def _validate_mode(value: Any, _old: Any, path: str) -> list[FieldError]:
+def validate_mode(value: Any, _old: Any, path: str) -> list[FieldError]:
     if isinstance(value, Mapping):
-        return _union("single", "all")(value, None, path)
+        return union("single", "all")(value, None, path)
     return [] if value in MODES else [not_supported(path, value, MODES)]
 
 
@@ -380,20 +390,20 @@ def _row(check: Check) -> FieldCheck:
 
 
 def _validate_template_reference(value: Part, _old: Any, path: str) -> list[FieldError]:
-    errors = _union("workload")(value, None, path)
+    errors = union("workload")(value, None, path)
     fields: Mapping[str, FieldCheck] = {"workloadName": _LONG_NAME, "podGroupTemplateName": _SHORT_NAME}
     return errors + (_struct(fields, musts=tuple(fields))(value["workload"], None, f"{path}.workload") if not errors else [])
 
 
 def _struct(table: Mapping[str, FieldCheck], *, musts: Sequence[str] = ()) -> FieldCheck:
-    return lambda value, _old, path: _validate_fields(value, None, path, table, musts=musts)
+    return lambda value, _old, path: validate_fields(value, None, path, table, musts=musts)
 
 
 VALIDATE_CONTROLLER = _struct({"apiGroup": _LONG_NAME, "kind": _SEGMENT, "name": _SEGMENT}, musts=("kind", "name"))
 
 #: Of all groups and templates.
 _OF_ALL: Mapping[str, FieldCheck] = {
-    "disruptionMode": _validate_mode,
+    "disruptionMode": validate_mode,
     "priorityClassName": _LONG_NAME,
     "priority": _row(at_most(HIGHEST_USER_DEFINABLE_PRIORITY)),
     "preemptionPolicy": _row(one_of(*PREEMPTION_POLICIES)),
@@ -401,14 +411,14 @@ _OF_ALL: Mapping[str, FieldCheck] = {
 #: Of a group of pods and of its template.
 _COMMON: Mapping[str, FieldCheck] = {
     "schedulingPolicy": _policy("minCount"),
-    "schedulingConstraints": _validate_scheduling_constraints,
-    "resourceClaims": _validate_claims,
+    "schedulingConstraints": validate_scheduling_constraints,
+    "resourceClaims": validate_claims,
     **_OF_ALL,
 }
 #: Of a composite group and of its template.
 _COMMON_OF_COMPOSITES: Mapping[str, FieldCheck] = {
     "schedulingPolicy": _policy("minGroupCount"),
-    "schedulingConstraints": _validate_scheduling_constraints,
+    "schedulingConstraints": validate_scheduling_constraints,
     **_OF_ALL,
 }
 _WORKLOAD = _struct({"workloadName": _LONG_NAME, "templateName": _SHORT_NAME}, musts=("workloadName", "templateName"))

@@ -21,6 +21,7 @@ from fakekube.apiserver.admission.nodes import NodeDeclaredFeatureValidator, Nod
 from fakekube.apiserver.admission.pod_security import PodSecurity
 from fakekube.apiserver.admission.pods import (
     DefaultTolerationSeconds,
+    JobValidation,
     PodGroupProtection,
     PodGroupWorkloadExists,
     PodResizeValidator,
@@ -133,6 +134,7 @@ _STATIC: Mapping[str, type[Plugin]] = {
         StorageObjectInUseProtection,
         PodGroupProtection,
         PodGroupWorkloadExists,
+        JobValidation,
         PersistentVolumeClaimResize,
         RuntimeClass,
         CertificateApproval,

@@ -1,9 +1,10 @@
 """Admission plugins of pods and groups of pods: default tolerations, runtime class, topology labels, resize, protection.
 
-ServiceAccount, Priority and PodSecurity have modules of their own. PodGroupWorkloadExists is a plugin of 1.36 alone.
+ServiceAccount, Priority and PodSecurity have modules of their own. PodGroupWorkloadExists and JobValidation are plugins of 1.36
+alone.
 
 Specified by: plugin/pkg/admission/{defaulttolerationseconds,runtimeclass,podtopologylabels,podresize},
-plugin/pkg/admission/scheduling/podgroupprotection, plugin/pkg/admission/podgroup (1.36).
+plugin/pkg/admission/scheduling/podgroupprotection, plugin/pkg/admission/{podgroup,job} (1.36).
 """
 
 from __future__ import annotations
@@ -200,6 +201,7 @@ def _list_exceeded(pod: Object, allocatable: Mapping[str, str]) -> list[str]:
 
 
 POD_GROUPS = ("scheduling.k8s.io", "podgroups")
+_VALIDATES_JOBS = 36
 
 
 class PodGroupProtection(Plugin):
@@ -215,6 +217,37 @@ class PodGroupProtection(Plugin):
         held = metadata.get("finalizers") or []
         if features.current().enabled("GenericWorkload") and POD_GROUP_PROTECTION_FINALIZER not in held:
             metadata["finalizers"] = [*held, POD_GROUP_PROTECTION_FINALIZER]
+
+
+class JobValidation(Plugin):
+    """Rejects another parallelism of a job whose pods are scheduled as a gang; a plugin of 1.36 alone."""
+
+    name = "JobValidation"
+    operations = frozenset({Operation.UPDATE})
+    resources = frozenset({("batch", "jobs")})
+
+    def validate(self, attributes: Attributes) -> None:
+        job, old = attributes.object, attributes.old
+        assert job is not None
+        assert old is not None
+        emulation = features.current()
+        if emulation.minor != _VALIDATES_JOBS or not emulation.enabled("GenericWorkload"):
+            return
+        if job["spec"].get("parallelism") == old["spec"].get("parallelism"):
+            return
+        for group in attributes.context.services.list(*POD_GROUPS, attributes.namespace):
+            if "gang" in group["spec"]["schedulingPolicy"] and _is_group_of(group["metadata"], old):
+                name = go_quote(group["metadata"]["name"])
+                raise forbidden(attributes, f"cannot change parallelism for a Job referencing gang-scheduled PodGroup {name}")
+
+
+def _is_group_of(metadata: Object, job: Object) -> bool:
+    """Reports whether the template of a job names the group, or where it names none, whether the job controls the group."""
+    named = (job["spec"]["template"]["spec"].get("schedulingGroup") or {}).get("podGroupName")
+    if named is not None:
+        return bool(metadata["name"] == named)
+    owners = metadata.get("ownerReferences") or ()
+    return any(owner.get("controller") and owner["uid"] == job["metadata"]["uid"] for owner in owners)
 
 
 class PodGroupWorkloadExists(Plugin):

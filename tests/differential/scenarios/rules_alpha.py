@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from tests.differential.client import Client
+from tests.differential.client import TABLE, Client
 from tests.differential.pacing import until
 from tests.differential.registry import scenario
 from tests.differential.rule_tables import State, tell
@@ -201,3 +201,15 @@ tell_of("resources_of_nodes", "resource.k8s.io/v1/*resourceslices", SLICE, creat
     *({RESOURCE: {"cpu": {"overhead": overhead}}} for overhead in ({}, {"perPod": "-1"}, {"perContainer": "-1"}, {"perPod": "-1", "perContainer": "-1"})),
     {RESOURCE: {"cpu": {}}}, {RESOURCE: {"a.b/c": {}}}, {RESOURCE: {"cpu": {**PART, "overhead": {}}}},
 ], states=[State(update=[{RESOURCE: {"x.y/z": {}}}])])
+
+
+@scenario
+def tables_of_lease_candidates(client: Client) -> None:
+    """Columns and cells of LeaseCandidates."""
+    for version in ("v1alpha2", "v1beta1"):
+        path = f"/apis/coordination.k8s.io/{version}/namespaces/{client.ns}/leasecandidates"
+        spec = {"leaseName": "l", "binaryVersion": "1.37.0", "emulationVersion": "1.36.0", "strategy": "OldestEmulationVersion"}
+        for name, emulated in (("a", "1.36.0"), ("b", "1.37.0")):
+            client.post(path, {"metadata": {"name": f"{name}-{version}"}, "spec": {**spec, "emulationVersion": emulated}})
+        for target in (path, f"{path}/a-{version}"):
+            client.get(target, headers={"Accept": TABLE})

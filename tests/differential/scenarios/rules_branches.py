@@ -263,3 +263,16 @@ tell_of("claim_templates", "v1/pods", {"spec": {**POD["spec"], "volumes": [{"nam
 CLAIM_TEMPLATE = {"spec": {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}}}
 tell_of("device_claim_templates", "resource.k8s.io/v1/resourceclaimtemplates", CLAIM_TEMPLATE, create=[{f"spec.metadata.{name}": value} for name, values in FIELDS.items() for value in values])
 tell_of("metadata_of_templates", "apps/v1/deployments", {"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, **POD}}}, create=[{f"spec.template.metadata.{name}": value} for name, values in FIELDS.items() for value in values if name != "labels"])
+
+
+@scenario
+def references_of_expressions(client: Client) -> None:
+    """Where a warning of a policy's status says that its expression is."""
+    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    client.post(path, {"metadata": {"name": client.name("p")}, "spec": {"validations": [{"expression": "true"}], "failurePolicy": "Ignore", "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["nothing"]}]}}})
+    policy = client.get(f"{path}/{client.name('p')}", silent=True).json or {}
+    for reference in ("spec.validations[0].expression", " ", "", "*", " a b ", "a[", "a]", "{a}", "a.b['c']", "a['c", "..", "a..b", "$.a", "a[1:2:3:4]", "a[?(@.b==1)]", "a[x]", "a(b)"):
+        for warning in ("w", ""):
+            status = {"typeChecking": {"expressionWarnings": [{"fieldRef": reference, "warning": warning}]}}
+            client.put(f"{path}/{client.name('p')}/status", {**policy, "status": status}, {"dryRun": "All"})
+    client.delete(f"{path}/{client.name('p')}")
