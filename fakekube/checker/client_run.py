@@ -149,7 +149,7 @@ class ClientRun:
         """Starts the client at once."""
         self.started_at = self.now
         kubeconfig = self.session.write_kubeconfig(self.cluster, self.folder, token_file=self._token_file)
-        self.process = self.session.starter.start(kubeconfig, self.folder)
+        self.process = self.session.starter.start(kubeconfig, self.folder, self.session.folder)
 
     def kill_client(self) -> None:
         """Kills the client; no client runs until the next start."""

@@ -98,8 +98,17 @@ class Starter(Protocol):
     restartable: bool
     """Whether the client can be killed at any time and started again."""
 
-    def start(self, kubeconfig: Path, folder: Path) -> ClientProcess:
-        """Starts a client with a folder of its own. Raises OSError if the command cannot be run."""
+    def start(self, kubeconfig: Path, folder: Path, root: Path) -> ClientProcess:
+        """Starts a client.
+
+        Args:
+            kubeconfig: of the cluster.
+            folder: of this client, in `root` or the same.
+            root: a folder of the caller alone. At `close`, and when the caller dies, it is removed, and processes that have it in
+                their environment are killed.
+
+        Raises OSError if the command cannot be run.
+        """
 
     def tidy(self) -> None:
         """Truncates long outputs of running clients. Called repeatedly."""
@@ -126,11 +135,11 @@ class CommandStarter:
         self._running: set[_Command] = set()
         self._tidied_at = 0.0
 
-    def start(self, kubeconfig: Path, folder: Path) -> ClientProcess:
+    def start(self, kubeconfig: Path, folder: Path, root: Path) -> ClientProcess:
         folder.mkdir(parents=True, exist_ok=True)
         environment = {"KUBECONFIG": str(kubeconfig), "TMPDIR": str(folder)}
         started = _Command(self._command, environment, folder / "output.txt", self._forget)
-        self._watchdog.add_group(started.group, folder.parent)
+        self._watchdog.add_group(started.group, root)
         self._running.add(started)
         return started
 
@@ -231,7 +240,7 @@ class InProcessStarter:
         code = getattr(function, "__code__", None)
         self.source = source_of([code.co_filename if code is not None else self.name])
 
-    def start(self, kubeconfig: Path, folder: Path) -> ClientProcess:
+    def start(self, kubeconfig: Path, folder: Path, root: Path) -> ClientProcess:
         return _InProcess(self._function, kubeconfig)
 
     def tidy(self) -> None:

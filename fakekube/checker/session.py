@@ -89,12 +89,17 @@ class Session:
         self._folders = 0
         self._numbering = threading.Lock()
 
+    @property
+    def folder(self) -> Path:
+        """The folder of the check."""
+        return Path(self._folder.name)
+
     def new_folder(self, name: str) -> Path:
         """Returns a folder for one run."""
         with self._numbering:
             self._folders += 1
             number = self._folders
-        folder = Path(self._folder.name) / f"{number}-{re.sub('[^A-Za-z0-9]+', '-', name)}"
+        folder = self.folder / f"{number}-{re.sub('[^A-Za-z0-9]+', '-', name)}"
         folder.mkdir()
         return folder
 

@@ -134,7 +134,7 @@ class OperatorMachine(RuleBasedStateMachine):
             if self.definitions is not None:
                 self._cluster.load(self.definitions)
             self._starter: Starter = starter_of(type(self).operator)
-            self._client: ClientProcess = self._starter.start(self._cluster.kubeconfig, self.folder)
+            self._client: ClientProcess = self._starter.start(self._cluster.kubeconfig, self.folder, self.folder)
         while self._pending:
             self._pending.pop(0)()
         return self._cluster
@@ -244,7 +244,7 @@ class OperatorMachine(RuleBasedStateMachine):
         self._stop()
         if change is not None:
             change()
-        self._client = self._starter.start(self.cluster.kubeconfig, self.folder)
+        self._client = self._starter.start(self.cluster.kubeconfig, self.folder, self.folder)
         self._hears(self.timeout)
 
     @precondition(lambda self: bool(self._names))

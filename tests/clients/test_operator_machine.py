@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
+import tempfile
 import threading
 import urllib.error
 import urllib.request
@@ -63,6 +65,19 @@ DEFINITION = {
         ],
     },
 }
+
+
+#: An operator that does nothing about what it watches.
+WATCHER = """
+import os, re, urllib.request
+server = re.search(r"server: (\\S+)", open(os.environ["KUBECONFIG"]).read())[1]
+while True:
+    try:
+        with urllib.request.urlopen(f"{server}/api/v1/namespaces/default/configmaps?watch=1") as events:
+            events.read()
+    except OSError:
+        pass
+"""
 
 
 class Operator:
@@ -174,6 +189,19 @@ def test_operator_without_defects_passes() -> None:
         patience = 20.0  # what is right in the end is awaited, however busy this machine is
 
     Machine.run(max_examples=2, stateful_step_count=4, derandomize=True)
+
+
+def test_command_leaves_alone_what_is_beside_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Machine(OperatorMachine):
+        operator = (sys.executable, "-c", WATCHER)
+        resource = "configmaps"
+        quiet = 0.1
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    beside = tmp_path / "beside"
+    beside.touch()
+    Machine.run(max_examples=1, stateful_step_count=2, derandomize=True)
+    assert list(tmp_path.iterdir()) == [beside]
 
 
 @pytest.mark.parametrize(

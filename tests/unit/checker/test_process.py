@@ -33,7 +33,7 @@ import os, signal, socket, sys
 from pathlib import Path
 from fakekube.checker.process import CommandStarter
 folder = Path(sys.argv[1])
-CommandStarter(sys.argv[2:]).start(folder / "kubeconfig", folder / "1")
+CommandStarter(sys.argv[2:]).start(folder / "kubeconfig", folder / "1", folder)
 sys.stdin.read(1)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -83,7 +83,7 @@ def test_what_has_left_its_group_ends_with_the_check(listener: socket.socket, tm
     folder = tmp_path / "check"
     folder.mkdir()
     starter = CommandStarter(client(listener, "daemon"))
-    process = starter.start(folder / "kubeconfig", folder / "1")
+    process = starter.start(folder / "kubeconfig", folder / "1", folder)
     with arrival(listener) as connection:
         process.kill()
         starter.close()
@@ -95,7 +95,7 @@ def test_what_has_left_its_group_ends_with_the_check(listener: socket.socket, tm
 def test_the_group_of_a_client_that_has_ended_belongs_to_it_until_it_is_killed(script: str, code: int, tmp_path: Path) -> None:
     """Another process may have the number by then, and would be killed in its place."""
     starter = CommandStarter(["sh", "-c", script])
-    process = starter.start(tmp_path / "kubeconfig", tmp_path / "1")
+    process = starter.start(tmp_path / "kubeconfig", tmp_path / "1", tmp_path)
     try:
         while process.exit_code() is None:
             time.sleep(0.01)
@@ -110,11 +110,25 @@ def test_the_group_of_a_client_that_has_ended_belongs_to_it_until_it_is_killed(s
         starter.close()
 
 
+def test_what_is_beside_the_folder_of_a_check_is_left_alone(tmp_path: Path) -> None:
+    beside = tmp_path / "beside"
+    beside.touch()
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(["sleep", "1000"], env=environment) as other:
+        try:
+            starter = CommandStarter(["sleep", "1000"])
+            starter.start(tmp_path / "kubeconfig", tmp_path / "check", tmp_path / "check").kill()
+            starter.close()
+            assert (other.poll(), beside.exists(), (tmp_path / "check").exists()) == (None, True, False)
+        finally:
+            other.kill()
+
+
 def test_a_client_that_prints_much_fills_no_disk(tmp_path: Path) -> None:
     folder = tmp_path / "check"
     folder.mkdir()
     starter = CommandStarter(["sh", "-c", "head -c 6000000 /dev/zero | tr '\\0' x; echo last"])
-    process = starter.start(folder / "kubeconfig", folder / "1")
+    process = starter.start(folder / "kubeconfig", folder / "1", folder)
     try:
         while process.exit_code() is None:
             starter.tidy()
