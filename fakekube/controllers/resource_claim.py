@@ -1,6 +1,6 @@
 """The ResourceClaim controller: creates the claims of pods from templates, and releases claims that no pod uses.
 
-It does not allocate devices, which the scheduler or a driver does.
+It does not allocate devices, which the scheduler does.
 
 Specified by: pkg/controller/resourceclaim/controller.go, k8s.io/dynamic-resource-allocation/resourceclaim.
 """

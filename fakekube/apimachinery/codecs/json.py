@@ -228,6 +228,22 @@ def dumps(value: Any, *, floats: bool = True) -> bytes:
     return _dumps(value, 0, floats)
 
 
+def dumps_with_texts(value: Any) -> bytes:
+    """Encodes JSON in which values of any form have their own texts, as Protobuf has them (`dumps` removes spaces).
+
+    Raises:
+        EncodeError: see `dumps`.
+    """
+    try:
+        return orjson.dumps(value, _with_text, orjson.OPT_PASSTHROUGH_SUBCLASS)
+    except orjson.JSONEncodeError:  # an integer beyond 64 bits, deep nesting
+        return dumps(value)
+
+
+def _with_text(value: Any) -> Any:
+    return orjson.Fragment(value.text) if isinstance(value, RawObject) else plain_form(value)
+
+
 def dumps_pretty(value: Any) -> bytes:
     """Encodes JSON indented by two spaces like Go's json.MarshalIndent, without a trailing newline.
 

@@ -379,7 +379,7 @@ class Client:
         Raises ApiError (409 if its resourceVersion is not the current one) and UnknownResource.
         """
         resource, namespace, name = self._mapping_and_key(obj, namespace)
-        return self.call("PUT", self.path(resource, namespace, name, subresource), obj)
+        return self.call("PUT", self.path(resource, namespace, name, subresource), json.dumps_with_texts(obj))
 
     def patch(self, resource: str, name: str, patch: Object, *, namespace: str | None = None, subresource: str = "") -> Object:
         """Patches an object with a JSON merge patch; the default namespace is `default`. Raises ApiError and UnknownResource."""

@@ -415,6 +415,8 @@ class Cycle:
     """The minor of the scheduler, whose messages it has."""
     node_declared_features: bool = False
     """Whether the gate NodeDeclaredFeatures is on."""
+    has_claims: bool = False
+    """Whether pods have ResourceClaims whose devices the scheduler allocates."""
     _namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
@@ -463,6 +465,10 @@ class PreFilterRejection(Exception):
     def __init__(self, status: Status) -> None:
         super().__init__(", ".join(status.reasons))
         self.status = status
+
+
+class SchedulingError(Exception):
+    """A plugin has failed: the pod is neither scheduled nor unschedulable, and tried again."""
 
 
 class FilterPlugin:

@@ -25,6 +25,7 @@ from fakekube.apimachinery.selectors import from_label_selector
 from fakekube.apimachinery.selectors.nodes import find_untolerated_taint, required_node_affinity
 from fakekube.base.objects import StoredObject
 from fakekube.controllers.scheduler.framework import AffinityTerm, PodInfo, allocatable
+from fakekube.controllers.scheduler.plugins.dynamic_resources import CLAIMS, CLASSES, SLICES, allocation_of
 from fakekube.controllers.scheduler.plugins.node_resources import insufficient_resources
 
 
@@ -186,6 +187,25 @@ def _may_match(terms: tuple[AffinityTerm, ...], pod: PodInfo) -> bool:
     )
 
 
+def _hint_devices(pod: PodInfo, event: ClusterEvent) -> bool:
+    if event.resource in (SLICES, CLASSES):
+        return event.obj is not None
+    if event.resource == CLAIMS:
+        was_allocated = event.old is not None and allocation_of(event.old) is not None
+        is_freed = was_allocated and (event.obj is None or allocation_of(event.obj) is None)
+        return is_freed or (event.obj is not None and event.obj["metadata"]["name"] in _claim_names(pod, event.obj))
+    is_changed = event.has_changed("metadata", "labels") or event.has_changed("spec", "taints")
+    return event.resource == "nodes" and event.obj is not None and is_changed
+
+
+def _claim_names(pod: PodInfo, claim: StoredObject) -> set[str | None]:
+    """Returns the names of a pod's claims in the namespace of a claim."""
+    from fakekube.controllers.resource_claim import claim_name
+
+    is_near = claim["metadata"]["namespace"] == pod.namespace
+    return {claim_name(pod.obj, one) for one in pod.obj["spec"].get("resourceClaims") or ()} if is_near else set()
+
+
 _HINTS: Final[Mapping[str, Callable[[PodInfo, ClusterEvent], bool]]] = {
     "NodeUnschedulable": _node_unschedulable,
     "NodeName": _node_name,
@@ -200,6 +220,7 @@ _HINTS: Final[Mapping[str, Callable[[PodInfo, ClusterEvent], bool]]] = {
     "VolumeZone": _hint_volumes,
     "PodTopologySpread": _topology_spread,
     "InterPodAffinity": _inter_pod_affinity,
+    "DynamicResources": _hint_devices,
 }
 
 

@@ -24,7 +24,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.apis.well_known import DEFAULT_SCHEDULER_NAME, TERMINAL_POD_PHASES
@@ -35,11 +35,22 @@ from fakekube.controllers.client import ApiError, Client
 from fakekube.controllers.reconciler import Key, Reconciler
 from fakekube.controllers.recorder import generate_event_name, get_or_create_recent, get_reference, subject_of
 from fakekube.controllers.scheduler.algorithm import Filters, NoNodesAvailable, run_pre_filter_plugins, schedule_pod
-from fakekube.controllers.scheduler.framework import Cycle, Diagnosis, FitError, Lister, PodInfo, Snapshot
+from fakekube.controllers.scheduler.framework import Cycle, Diagnosis, FitError, Lister, PodInfo, SchedulingError, Snapshot
+from fakekube.controllers.scheduler.plugins.dynamic_resources import (
+    CLAIMS,
+    CLASSES,
+    SLICES,
+    ClaimError,
+    DynamicResources,
+    pod_claims,
+)
 from fakekube.controllers.scheduler.plugins.volume import VolumeBinding, claim_names, is_pvc_fully_bound
 from fakekube.controllers.scheduler.preemption import NOT_HELPFUL, Candidate, PodNotEligible, preempt
 from fakekube.controllers.scheduler.queue import ClusterEvent, SchedulingQueue
 from fakekube.controllers.volumes.binding import BOUND_BY_CONTROLLER, SELECTED_NODE
+
+if TYPE_CHECKING:
+    from fakekube.controllers.scheduler.claim_binder import ClaimBinder
 
 
 def condition_patch(pod: StoredObject, type_: str, content: tuple[str, str, str], now: str) -> dict[str, Any] | None:
@@ -223,6 +234,10 @@ BATCH: Final = 50
 #: What the plugin DynamicResources says after filtering of a pod without claims, and the first minor that says nothing.
 NO_CLAIMS: Final = "no new claims to deallocate"
 _SILENT_SINCE: Final = 37
+#: What it says of a pod with claims.
+_NOT_SCHEDULABLE: Final = "still not schedulable"
+#: The first minor whose scheduler allocates the devices of claims here.
+_ALLOCATES_SINCE: Final = 34
 #: The post filter message after a PreFilterRejection: no plugin state exists for preemption.
 NO_STATE: Final = "not found"
 
@@ -263,7 +278,10 @@ class Scheduler(Reconciler):
         self._minor = emulation.minor
         self._node_declared_features = emulation.enabled("NodeDeclaredFeatures")
         self._has_claims = emulation.enabled("DynamicResourceAllocation")
-        self._of_claims = f"{NO_CLAIMS}, " if self._has_claims and emulation.minor < _SILENT_SINCE else ""
+        self._allocates_devices = self._has_claims and emulation.minor >= _ALLOCATES_SINCE
+        self._of_no_claims = f"{NO_CLAIMS}, " if self._has_claims and emulation.minor < _SILENT_SINCE else ""
+        self._claims: ClaimBinder | None = None
+        """Binds claims, once a pod has some."""
         self._waiting: dict[str, tuple[PodInfo, str]] = {}
         """Uid → a pod whose claims have to be bound first, and its node."""
         self._refused: list[str] = []
@@ -305,8 +323,10 @@ class Scheduler(Reconciler):
             else:
                 self._on_pod_changed(obj, old)
         else:
+            if resource == CLAIMS and self._claims is not None:
+                self._claims.cache.observe(obj, deleted=deleted)
             self._queue.move_all_to_active(ClusterEvent(resource, None if deleted else obj, obj if deleted else old))
-            if resource == "persistentvolumeclaims" and self._waiting:
+            if resource in ("persistentvolumeclaims", CLAIMS) and self._waiting:
                 return [Key("bind", uid) for uid in self._waiting]
         return (QUEUE,) if self._queue else ()
 
@@ -366,21 +386,45 @@ class Scheduler(Reconciler):
             self.enqueue(QUEUE)
 
     def _schedule_one(self, pod: PodInfo) -> None:
-        cycle = Cycle(pod, self._snapshot, self.cache, self._minor, self._node_declared_features)
+        lister: Lister = self.cache
+        if self._allocates_devices and pod.obj["spec"].get("resourceClaims"):
+            lister = self._open_claims().cache
+            try:
+                pod_claims(pod.obj, lister)
+            except ClaimError:
+                self._queue.add_unschedulable(pod, {DynamicResources.name})
+                return
+        cycle = Cycle(pod, self._snapshot, lister, self._minor, self._node_declared_features, lister is not self.cache)
         try:
             node, filters = schedule_pod(cycle, self._queue.nominated_pods_for_node)
         except NoNodesAvailable as error:
             self._handle_failure(pod, str(error), ())
+        except SchedulingError as error:
+            self._handle_failure(pod, str(error), (), reason="SchedulerError")
         except FitError as error:
             self._handle_fit_error(cycle, error)
         else:
             self._assume_pod(pod, node, filters)
 
+    def _open_claims(self) -> ClaimBinder:
+        """Returns what binds claims; the first call watches what it needs."""
+        if self._claims is None:
+            from fakekube.controllers.scheduler.claim_binder import AssumeCache, ClaimBinder
+
+            enabled = self.context.emulation.enabled
+            has_timestamps = enabled("DRADeviceBindingConditions") and enabled("DRAResourceClaimDeviceStatus")
+            self._claims = ClaimBinder(self.client, AssumeCache(self.cache), has_timestamps=has_timestamps)
+            for name in (CLAIMS, SLICES, CLASSES):
+                self.also_watch(name)
+        return self._claims
+
     def _assume_pod(self, pod: PodInfo, node: str, filters: Filters) -> None:
         """Adds the pod to the node in the snapshot, and starts the binding of its volumes or of the pod itself."""
         self._snapshot.set_pod(pod, node)
         try:
-            if self._binder.bind(filters, node):
+            is_bound = self._binder.bind(filters, node)
+            has_devices = self._claims is None or self._claims.bind(filters, pod.obj, node)
+            if is_bound and has_devices:
                 self._bind_pod(pod, node)
             else:
                 self._waiting[pod.uid] = (pod, node)
@@ -389,12 +433,21 @@ class Scheduler(Reconciler):
 
     def _bind_after_volumes(self, uid: str) -> None:
         """Binds a pod, if it waits for its claims and all are bound."""
-        if uid in self._waiting and self._binder.is_bound(self._waiting[uid][0].obj):
+        if uid in self._waiting and self._has_all_claims(self._waiting[uid][0].obj):
             pod, node = self._waiting.pop(uid)
             try:
                 self._bind_pod(pod, node)
             except ApiError as error:
                 self._handle_binding_error(pod, error)
+
+    def _has_all_claims(self, pod: StoredObject) -> bool:
+        """Reports whether all claims of a pod are bound, those of volumes and those of devices."""
+        if not self._binder.is_bound(pod) or self._claims is None:
+            return self._binder.is_bound(pod)
+        try:
+            return self._claims.is_ready(pod_claims(pod, self._claims.cache))
+        except ClaimError:
+            return False
 
     def _handle_binding_error(self, pod: PodInfo, error: ApiError) -> None:
         """Removes an assumed pod from its node, and schedules it again unless it is gone (handleBindingCycleError)."""
@@ -430,7 +483,10 @@ class Scheduler(Reconciler):
         diagnosis = error.diagnosis
         nominated: str | None = None
         if diagnosis.pre_filter_message:
-            diagnosis.post_filter_message = NO_STATE if self._has_claims else _refuse_preemption(error.node_count)
+            if DynamicResources.name in diagnosis.plugins:
+                diagnosis.post_filter_message = f"{self._of_no_claims}{_refuse_preemption(error.node_count)}"
+            else:
+                diagnosis.post_filter_message = NO_STATE if self._has_claims else _refuse_preemption(error.node_count)
         else:
             nominated, diagnosis.post_filter_message = self._run_post_filter(cycle, error)
         self._handle_failure(cycle.pod, str(error), diagnosis.plugins, nominated=nominated)
@@ -441,11 +497,15 @@ class Scheduler(Reconciler):
         try:
             candidate = preempt(run_pre_filter_plugins(cycle), error.diagnosis, budgets, self._queue.nominated_pods_for_node)
         except PodNotEligible as refusal:
-            return None, f"{self._of_claims}preemption: {refusal}"
+            return None, f"{self._about_claims(cycle)}preemption: {refusal}"
         except FitError as refusal:
-            return "", f"{self._of_claims}preemption: {refusal}"
+            return "", f"{self._about_claims(cycle)}preemption: {refusal}"
         self._prepare_candidate(cycle.pod, candidate)
         return candidate.node, ""
+
+    def _about_claims(self, cycle: Cycle) -> str:
+        """Returns what the plugin DynamicResources says of a pod that no node can run, and a separator."""
+        return f"{_NOT_SCHEDULABLE}, " if cycle.has_claims else self._of_no_claims
 
     def _prepare_candidate(self, pod: PodInfo, candidate: Candidate) -> None:
         """Deletes the victims, and removes the nominations of pods of lower priority (prepareCandidate)."""

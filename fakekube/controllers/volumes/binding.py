@@ -341,7 +341,8 @@ def _claim_capacity(known: Object, volume: Object) -> Object:
 
 
 def not_created_for_pod(claim: StoredObject, pod: StoredObject) -> str:
-    """Returns the message for a claim that has the name of a pod's ephemeral volume (VolumeIsForPod)."""
+    """Returns the message for a claim with the name of one that a pod owns (VolumeIsForPod, resourceclaim.IsForPod)."""
     namespace = claim["metadata"]["namespace"]
     claim_name, pod_name = claim["metadata"]["name"], pod["metadata"]["name"]
-    return f"PVC {namespace}/{claim_name} was not created for pod {namespace}/{pod_name} (pod is not owner)"
+    kind = "ResourceClaim" if claim["kind"] == "ResourceClaim" else "PVC"
+    return f"{kind} {namespace}/{claim_name} was not created for pod {namespace}/{pod_name} (pod is not owner)"

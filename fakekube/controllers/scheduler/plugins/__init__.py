@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from fakekube.controllers.scheduler.framework import FilterPlugin, ScorePlugin
+from fakekube.controllers.scheduler.plugins.dynamic_resources import DynamicResources
 from fakekube.controllers.scheduler.plugins.inter_pod_affinity import InterPodAffinity, InterPodAffinityScore
 from fakekube.controllers.scheduler.plugins.node import (
     ImageLocality,
@@ -39,6 +40,7 @@ FILTERS: Final[tuple[type[FilterPlugin], ...]] = (
     VolumeZone,
     PodTopologySpread,
     InterPodAffinity,
+    DynamicResources,
     NodeDeclaredFeatures,
 )
 

@@ -1,0 +1,150 @@
+"""The plugin DynamicResources: nodes need the devices that the claims of a pod ask for, or have.
+
+The modules that allocate devices are imported when a pod has a claim that is not allocated.
+
+Specified by: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go (PreEnqueue, PreFilter, Filter),
+k8s.io/dynamic-resource-allocation/resourceclaim/claim.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from fakekube.apimachinery.selectors.nodes import selects_node
+from fakekube.base.objects import Object, StoredObject
+from fakekube.controllers.informers import is_controlled_by
+from fakekube.controllers.scheduler.framework import (
+    Code,
+    Cycle,
+    FilterPlugin,
+    Lister,
+    NodeInfo,
+    PreFilterRejection,
+    SchedulingError,
+    Status,
+)
+from fakekube.controllers.volumes.binding import not_created_for_pod
+
+if TYPE_CHECKING:
+    from fakekube.controllers.scheduler.devices import Allocated
+
+CLAIMS: Final = "resourceclaims.resource.k8s.io"
+SLICES: Final = "resourceslices.resource.k8s.io"
+CLASSES: Final = "deviceclasses.resource.k8s.io"
+#: The maximum number of users of a claim (ResourceClaimReservedForMaxSize).
+_MAX_USERS: Final = 256
+
+
+class ClaimError(Exception):
+    """A pod cannot be scheduled yet because of a claim; the message is that of the scheduler."""
+
+
+def pod_claims(pod: StoredObject, lister: Lister) -> list[StoredObject]:
+    """Returns the claims of a pod (foreachPodResourceClaim). Raises ClaimError."""
+    from fakekube.controllers.resource_claim import claim_name
+
+    found = []
+    metadata = pod["metadata"]
+    for entry in pod["spec"].get("resourceClaims") or ():
+        name = claim_name(pod, entry)
+        if name is None:
+            raise ClaimError(f'pod "{metadata["namespace"]}/{metadata["name"]}": ResourceClaim not created yet')
+        if not name:
+            continue
+        claim = lister.get(CLAIMS, metadata["namespace"], name)
+        if claim is None:
+            raise ClaimError(f'resourceclaim.resource.k8s.io "{name}" not found')
+        if "deletionTimestamp" in claim["metadata"]:
+            raise ClaimError(f'resourceclaim "{name}" is being deleted')
+        if "resourceClaimName" not in entry and not is_controlled_by(claim, pod):
+            raise ClaimError(not_created_for_pod(claim, pod))
+        found.append(claim)
+    return found
+
+
+def allocation_of(claim: StoredObject) -> StoredObject | None:
+    """Returns the allocation of a claim; None if it has none."""
+    found: StoredObject | None = (claim.get("status") or {}).get("allocation")
+    return found
+
+
+def is_reserved_for(claim: StoredObject, pod: StoredObject) -> bool:
+    """Reports whether a claim is reserved for a pod (IsReservedForPod)."""
+    return any(one["uid"] == pod["metadata"]["uid"] for one in (claim.get("status") or {}).get("reservedFor") or ())
+
+
+class DynamicResources(FilterPlugin):
+    """Rejects nodes without the devices of the pod's claims; keeps the allocations on the others for the binding."""
+
+    name = "DynamicResources"
+
+    def __init__(self, cycle: Cycle, claims: Sequence[StoredObject]) -> None:
+        self._cycle, self.claims = cycle, claims
+        self._taken: Allocated | None = None
+        self.allocations: dict[str, list[Object]] = {}
+        """Node → the allocations of the claims that are not allocated."""
+
+    @classmethod
+    def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
+        if not cycle.spec.get("resourceClaims") or not cycle.has_claims:
+            return None
+        try:
+            claims = pod_claims(cycle.pod.obj, cycle.lister)
+            for claim in claims:
+                _check_claim(claim, cycle)
+        except ClaimError as error:
+            raise PreFilterRejection(cls._refuse(str(error))) from error
+        return cls(cycle, claims) if claims else None
+
+    @classmethod
+    def _refuse(cls, reason: str) -> Status:
+        return Status(Code.UNRESOLVABLE, (reason,), cls.name)
+
+    @property
+    def unallocated(self) -> list[StoredObject]:
+        """The claims that are not allocated."""
+        return [one for one in self.claims if allocation_of(one) is None]
+
+    def filter(self, node: NodeInfo) -> Status | None:
+        if self.unallocated and (refusal := self._allocate(node)) is not None:
+            return refusal
+        selectors = [(allocation_of(one) or {}).get("nodeSelector") for one in self.claims]
+        if not all(selects_node(one, node.obj) for one in selectors if one is not None):
+            return self._refuse("resourceclaim not available on the node")
+        return None
+
+    def _allocate(self, node: NodeInfo) -> Status | None:
+        """Finds devices of a node for the claims that are not allocated. Raises SchedulingError."""
+        from fakekube.controllers.scheduler.device_allocator import Allocator, InvalidPools
+        from fakekube.controllers.scheduler.devices import AllocationError, gather_allocated
+
+        lister = self._cycle.lister
+        if self._taken is None:
+            self._taken = gather_allocated(lister.list(CLAIMS))
+        slices: list[Any] = list(lister.list(SLICES))
+        try:
+            allocator = Allocator(node.obj, self.unallocated, slices, lambda name: lister.get(CLASSES, "", name), self._taken)
+            found = allocator.allocate()
+        except AllocationError as error:
+            raise SchedulingError(f'running "{self.name}" filter plugin: {error}') from error
+        except InvalidPools as error:
+            return self._refuse(str(error))
+        if found is None:
+            return self._refuse("cannot allocate all claims")
+        self.allocations[node.name] = found
+        return None
+
+
+def _check_claim(claim: StoredObject, cycle: Cycle) -> None:
+    """Checks that a pod can use a claim, and that its classes exist. Raises ClaimError."""
+    users = (claim.get("status") or {}).get("reservedFor") or ()
+    if allocation_of(claim) is not None:
+        if len(users) >= _MAX_USERS and not is_reserved_for(claim, cycle.pod.obj):
+            raise ClaimError("resourceclaim in use")
+        return
+    for request in (claim["spec"].get("devices") or {}).get("requests") or ():
+        alternatives = [(f"{request['name']}/{one['name']}", one) for one in request.get("firstAvailable") or ()]
+        for name, one in alternatives or [(request["name"], request["exactly"])]:
+            if cycle.lister.get(CLASSES, "", one["deviceClassName"]) is None:
+                raise ClaimError(f"request {name}: device class {one['deviceClassName']} does not exist")
