@@ -213,6 +213,20 @@ class FileSystem:
         self.mounts[path] = Mount(node, read_only)
         self._mounted_names.add(posixpath.basename(path))
 
+    def change_root(self, path: str, cwd: str = "/") -> FileSystem:
+        """Returns the file system whose root is a directory of this one, with the mounts below it (chroot). Raises OSError."""
+        place = self.find_place(path, cwd)
+        if not isinstance(place.node, Directory):
+            raise oserror(errno.ENOTDIR, path)
+        made = FileSystem(place.node, self.now, self.space)
+        made.mounts["/"] = Mount(place.node, place.read_only)
+        below = place.path.rstrip("/")
+        for mounted, mount in self.mounts.items():
+            if mounted.startswith(f"{below}/") and mounted != "/":
+                made.mounts[mounted.removeprefix(below)] = mount
+                made._mounted_names.add(posixpath.basename(mounted))
+        return made
+
     # --- Paths --------------------------------------------------------------------------------------------------------
 
     def place(self, path: str, cwd: str = "/", *, follow: bool = True) -> Place:

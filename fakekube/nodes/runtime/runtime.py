@@ -227,16 +227,16 @@ class Runtime:
 
     def port_forward(self, pod: StoredObject, port: int) -> Connection:
         """See `kubelet_api.Kubelet`."""
+        from fakekube.apiserver.endpoints.connection_info import sandbox_of
+
         sandbox = self.sandbox(pod)
         if sandbox.is_gone:
-            from fakekube.apiserver.endpoints.connection_info import sandbox_of
-
             raise PortForwardError(f'network namespace for sandbox "{sandbox_of(pod)}" is closed')
         try:
             return sandbox.connect(port)
         except OSError:
             raise PortForwardError(
-                f'failed to connect to localhost:{port} inside namespace "{pod["metadata"]["uid"]}", '
+                f'failed to connect to localhost:{port} inside namespace "{sandbox_of(pod)}", '
                 f"IPv4: dial tcp4 127.0.0.1:{port}: connect: connection refused "
                 f"IPv6 dial tcp6: address localhost: no suitable address found "
             ) from None

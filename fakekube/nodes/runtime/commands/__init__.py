@@ -112,7 +112,7 @@ _NAMES: Final[Mapping[Callable[[], _Commands], str]] = {
     _load_find: "find",
     _load_system: "arch clear date env free hostname id kill logname nproc printenv ps pwd sleep stty sync time timeout top tty"
     " sysctl uname uptime usleep which whoami groups nohup xargs",
-    _load_mounts: "mount umount nsenter",
+    _load_mounts: "mount umount nsenter chroot",
     _load_shells: "sh ash bash dash busybox [ [[ expr false test true",
     _load_archive: "tar gzip gunzip zcat",
     _load_network: "curl nc ping wget ifconfig ip netstat dig getent host nslookup",

@@ -60,13 +60,14 @@ async def _tar(program: Program) -> int:
 async def _create(program: Program, flags: dict[str, str], names: Sequence[str], folder: str) -> int:
     if not names:
         return await program.complain("empty archive")
-    buffer, code = io.BytesIO(), 0
+    buffer, code, is_told = io.BytesIO(), 0, False
     with tarfile.open(fileobj=buffer, mode="w:gz" if "z" in flags else "w", format=tarfile.GNU_FORMAT) as archive:
         for name in names:
-            if name.startswith("/"):
-                await program.stderr.write(b"tar: removing leading '/' from member names\n")
             try:
                 for path, node in list(program.files.walk(name, folder)):
+                    if path.startswith("/") and not is_told:
+                        is_told = True
+                        await program.stderr.write(b"tar: removing leading '/' from member names\n")
                     info, data = _member(path, node)
                     archive.addfile(info, io.BytesIO(data))
             except OSError as error:
@@ -76,7 +77,9 @@ async def _create(program: Program, flags: dict[str, str], names: Sequence[str],
     if flags.get("f", "-") == "-":
         await program.stdout.write(buffer.getvalue())
     else:
-        program.write_file(posixpath.join(folder, flags["f"]), buffer.getvalue())
+        target = program.open(posixpath.join(folder, flags["f"]), write=True, read=False)
+        await target.write(buffer.getvalue())
+        target.close()
     return code
 
 

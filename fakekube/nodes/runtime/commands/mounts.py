@@ -1,4 +1,4 @@
-"""Commands about mounts and mount namespaces: mount, umount, nsenter.
+"""Commands about mounts, mount namespaces and roots: mount, umount, nsenter, chroot.
 
 Only a privileged container may mount, and enter the namespace of its node, which it finds at `proc/1/ns/mnt` of a hostPath volume
 with the root of the node: programs then have the files of the node.
@@ -13,6 +13,7 @@ from typing import Final
 from fakekube.nodes.runtime.filesystem import Directory, FileSystem, MountNamespace
 from fakekube.nodes.runtime.program import Program, Usage, options
 from fakekube.nodes.runtime.resources import ROOT
+from fakekube.nodes.runtime.shell.state import ProgramNotFound
 
 
 async def _mount(program: Program) -> int:
@@ -86,9 +87,26 @@ async def _nsenter(program: Program) -> int:
     return await program.run(command or ["/bin/sh"], root=entered or program.root, cwd="/")
 
 
+async def _chroot(program: Program) -> int:
+    if not program.args:
+        raise Usage("bad usage")
+    target, *command = program.args
+    try:
+        root = program.files.change_root(target, program.cwd)
+    except OSError as error:
+        return await program.complain(f"can't change root directory to '{target}': {error.strerror}")
+    if program.host.uid != 0:
+        return await program.complain(f"can't change root directory to '{target}': {os.strerror(errno.EPERM)}")
+    words = command or [program.env.get("SHELL") or "/bin/sh", "-i"]
+    try:
+        return await program.run(words, root=root, cwd="/")
+    except ProgramNotFound as missing:
+        return await program.complain(f"can't execute '{words[0]}': No such file or directory", missing.code)
+
+
 def _is_privileged(program: Program) -> bool:
     context = program.host.spec.get("securityContext") or {}
     return program.host.uid == 0 and bool(context.get("privileged"))
 
 
-COMMANDS: Final = {"mount": _mount, "umount": _umount, "nsenter": _nsenter}
+COMMANDS: Final = {"mount": _mount, "umount": _umount, "nsenter": _nsenter, "chroot": _chroot}

@@ -117,3 +117,26 @@ def test_tokens_are_read_by_the_user_and_the_group_of_the_pod(
     cluster.settle()
     found = cluster.pods.get("p").exec("stat -Lc '%a %u %g' /v/token /v/name")
     assert found.stdout.splitlines() == [token, other], found.stderr
+
+
+def test_chroot_runs_a_program_in_a_directory(cluster: Cluster) -> None:
+    start(cluster, "host", "/")
+    found = cluster.pods.get("host").exec(
+        "chroot /rootfs sh -c 'cat /etc/hostname; pwd; echo x > /srv-file; cat /rootfs/srv-file'"
+    )
+    assert (found.stdout, found.code) == ("node-1\n/\n", 1)
+    assert cluster.pods.get("host").exec("cat /rootfs/srv-file; cat /etc/hostname").stdout == "x\nhost\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "error"),
+    [
+        ("chroot /nosuch ls", 1, "chroot: can't change root directory to '/nosuch': No such file or directory\n"),
+        ("chroot /etc/hostname ls", 1, "chroot: can't change root directory to '/etc/hostname': Not a directory\n"),
+        ("chroot / nosuch", 127, "chroot: can't execute 'nosuch': No such file or directory\n"),
+    ],
+)
+def test_chroot_fails_as_that_of_busybox(cluster: Cluster, command: str, code: int, error: str) -> None:
+    start(cluster, "host", "/")
+    found = cluster.pods.get("host").exec(command)
+    assert (found.code, found.stderr) == (code, error)

@@ -165,8 +165,10 @@ FAILURES = [
     ("find /tmp -nothing", Result(1, "", "find: unrecognized: -nothing\n")),
     ("find /nofile", Result(1, "", "find: /nofile: No such file or directory\n")),
     ("kill -9 $$", Result(137, "", "")),
-    ("tar cf - /nofile > /dev/null", Result(1, "", "tar: removing leading '/' from member names\n"
-     "tar: /nofile: No such file or directory\ntar: error exit delayed from previous errors\n")),
+    ("tar cf /dev/null /nofile", Result(1, "", "tar: /nofile: No such file or directory\n"
+     "tar: error exit delayed from previous errors\n")),
+    ("tar cf /dev/null /nofile /etc/hostname /etc/hosts", Result(1, "", "tar: /nofile: No such file or directory\n"
+     "tar: removing leading '/' from member names\ntar: error exit delayed from previous errors\n")),
 ]  # fmt: skip
 
 
