@@ -25,6 +25,8 @@ NODE_USER_NAME_PREFIX: Final = "system:node:"
 NODES_GROUP: Final = "system:nodes"
 
 SERVICE_ACCOUNT_USERNAME_PREFIX: Final = "system:serviceaccount:"
+#: The extra attribute of a user whose token is bound to a pod, with the node of the pod.
+NODE_NAME_KEY: Final = "authentication.kubernetes.io/node-name"
 
 _ALL_SERVICE_ACCOUNTS_GROUP: Final = "system:serviceaccounts"
 

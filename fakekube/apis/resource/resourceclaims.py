@@ -38,6 +38,7 @@ from fakekube.apis.resource.devices import (
     validate_taint_effect,
     validate_uid,
 )
+from fakekube.apis.resource.status_authorization import authorize_status
 from fakekube.apis.rest.strategy import RevalidatingStrategy, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import ip, names
 from fakekube.apis.validation.checks import POSITIVE, conditions, invalid_each, label_name, many_set
@@ -379,6 +380,7 @@ class _StatusStrategy(StatusStrategy):
         granted, requested = (_admin_results(o.get("status") or {}) for o in (old, obj))
         path = f"status.allocation.devices.results[{requested[0]}].adminAccess" if requested else ""
         errors = _validate_admin_namespace(context, path) if requested and not granted else []
+        errors += authorize_status(context, obj.get("status") or {}, old.get("status") or {})
         return errors + super().validate_update(context, obj, old)
 
 

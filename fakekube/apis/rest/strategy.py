@@ -73,6 +73,8 @@ class WriteContext:
     """Of the user."""
     extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Of the user."""
+    verb: str = ""
+    """The verb of the request, such as "update"."""
     subresource: str = ""
     name: str = ""
     """The name in the path; "" for a create."""

@@ -21,7 +21,7 @@ from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors import field as fields
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import DOMAIN_PREFIXED_PATH
-from fakekube.apis.well_known import NODES_GROUP, SYSTEM_PRIVILEGED_GROUP, service_account_groups
+from fakekube.apis.well_known import NODE_NAME_KEY, NODES_GROUP, SYSTEM_PRIVILEGED_GROUP, service_account_groups
 from fakekube.apiserver.auth import identities
 from fakekube.apiserver.auth.authorization import Attributes, Authorizer, UndecidedError, forbidden
 from fakekube.apiserver.auth.certificates import unescape_extra_key
@@ -35,7 +35,6 @@ _GROUP: Final = "impersonate-group"
 _EXTRA_PREFIX: Final = "impersonate-extra-"
 
 _AUTHENTICATION: Final = "authentication.k8s.io"
-_NODE_NAME: Final = "authentication.kubernetes.io/node-name"
 _ASSOCIATED_KEYS: Final = "authentication.kubernetes.io/associated-node-keys"
 _ALL: Final = "*"
 #: From this number of values on, one check for all of them comes first.
@@ -201,7 +200,7 @@ def _associated_node(wanted: _Wanted, user: User) -> bool:
     node = identities.node_name(wanted.name) if wanted.name_only else None
     if node is None or identities.service_account(user.name) is None:
         return False
-    return list(user.extra.get(_NODE_NAME, ())) == [node]
+    return list(user.extra.get(NODE_NAME_KEY, ())) == [node]
 
 
 def _arbitrary_node(wanted: _Wanted, _user: User) -> bool:

@@ -231,6 +231,7 @@ class Scope:
             groups=user.groups,
             uid=user.uid,
             extra=user.extra,
+            verb=self.request.info.verb,
             subresource=self.subresource.name if self.subresource else self.requested_subresource,
             name=self.name,
             dry_run=self.dry_run,

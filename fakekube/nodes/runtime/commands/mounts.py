@@ -101,7 +101,7 @@ async def _chroot(program: Program) -> int:
     try:
         return await program.run(words, root=root, cwd="/")
     except ProgramNotFound as missing:
-        return await program.complain(f"can't execute '{words[0]}': No such file or directory", missing.code)
+        return await program.complain(f"can't execute '{words[0]}': {os.strerror(errno.ENOENT)}", missing.code)
 
 
 def _is_privileged(program: Program) -> bool:
