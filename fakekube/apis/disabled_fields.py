@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Final
 
 from fakekube.apimachinery.features import Emulation
+from fakekube.apimachinery.schema.trees import are_equal
 from fakekube.apis.core.pods.visitor import containers, uses_restart_rules
 from fakekube.apis.validation.rules import NEVER
 from fakekube.base.objects import Object
@@ -284,6 +285,8 @@ def drop_disabled_fields(emulation: Emulation, group: str, resource: str, obj: O
 
 def drop_disabled_pod_fields(emulation: Emulation, spec: Object, old: Object | None) -> None:
     """Drops the fields of gates that are off of the spec of a pod or of a pod template, in place (`old`: None on create)."""
+    if old is not None and are_equal(spec, old):  # what is in use is kept
+        return
     _drop(emulation, "pod spec", POD_SPEC, spec, old)
     if emulation.minor >= _DROPS_RESTART_POLICIES and not emulation.enabled("ContainerRestartRules"):
         _drop_restart_policies(spec, old)

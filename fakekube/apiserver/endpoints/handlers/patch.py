@@ -236,15 +236,11 @@ def _read_strategic(scope: Scope, body: _Body, options: WriteOptions) -> Change:
 
 # --- Apply ------------------------------------------------------------------------------------------------------------
 
-#: Matches numbers, in any base or with an exponent, that may not fit into an int64.
-_LARGE_NUMBER = re.compile(rb"[0-9A-Fa-f_]{16}|[eE]\+?[0-9]{2}").search
-
 
 def _read_apply_yaml(scope: Scope, body: _Body, options: WriteOptions) -> Change:
     try:
         value, duplicates = yaml.loads(body.raw)
-        if _LARGE_NUMBER(body.raw):
-            value = json.to_untyped(value)
+        value = json.to_untyped(value)
     except DecodeError as error:
         raise status.bad_request(f"error decoding {_name_of_patch(scope)}: error converting YAML to JSON: {error}") from None
     return _apply(scope, value, duplicates, options)

@@ -427,7 +427,8 @@ def _changes_nothing(scope: Scope, obj: Object, document: Document) -> bool:
     """Reports whether a prepared object equals the stored one and needs no validation (custom resources may have warnings)."""
     if scope.resource.custom or scope.strategy.validates_unchanged_update or obj != document.object:
         return False
-    if json.dumps(obj) == document.json:  # of equal text, so that it is in the stored form already
+    # Of equal text, so that it is in the stored form already; where Go prints a float otherwise, the texts differ.
+    if json.dumps(obj, floats=False) == document.json:
         return True
     return same_object(scope.resource.to_stored_form(obj, document.object), document)
 
