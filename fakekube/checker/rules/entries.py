@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
 from fakekube.checker.client_run import ClientEnded, HotLoop
 from fakekube.checker.contents import MoreEntries
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.history import GENERATED, Compared, KeptInStep, Place, apply_step
+from fakekube.checker.rules.history import GENERATED, Compared, KeptInStep, Place, apply_step, make_with
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_quiet
 from fakekube.checker.writes import require_writes
@@ -78,7 +77,8 @@ class RemovedEntries(Rule):
         def find_left() -> list[tuple[Place, Path]]:
             compared = Compared(trial, full[0], others, changed, _GOES_WITH_ENTRY)
             left = {*compared.stale(), *((place, ()) for place in compared.find_leftovers())}
-            return [one for one in sorted(left & self.followed, key=str) if compared.can_change(trial, *one)]
+            found = sorted(left & self.followed, key=lambda one: (_is_whole(*one), str(one)))
+            return [one for one in found if compared.can_change(trial, *one)]
 
         trial.await_until(lambda: not find_left(), trial.reaction_timeout)
         self.left = next(iter(find_left()), None)
@@ -92,7 +92,7 @@ class RemovedEntries(Rule):
     def _make_full(self, trial: Trial, entries: MoreEntries) -> Sequence[Copy]:
         """Makes two copies that have the entries from the beginning. Raises NotExercised if the client does not react to them."""
         while True:
-            full = [self._make_one(trial, entries.additions()) for _ in range(2)]
+            full = [make_with(trial, entries.additions()) for _ in range(2)]
             try:
                 self._await_quiet(trial, full)
             except (ClientEnded, HotLoop):
@@ -105,17 +105,6 @@ class RemovedEntries(Rule):
                 raise NotExercised("the client does not react to copies with more entries as to the sample")
 
     @staticmethod
-    def _make_one(trial: Trial, additions: Sequence[Object]) -> Copy:
-        left = iter(additions)
-
-        def add(obj: Object) -> None:
-            changed = apply_merge_patch(obj, next(left))
-            obj.clear()
-            obj.update(changed)
-
-        return trial.stimulate(add)
-
-    @staticmethod
     def _change(trial: Trial, copy: Copy, changes: Sequence[Object]) -> None:
         mark = trial.trace.mark()
         apply_step(trial, copy, changes)
@@ -125,7 +114,7 @@ class RemovedEntries(Rule):
         if self.left is None:
             return Verdict.success()
         (resource, name), path = self.left
-        whole = not path or name == GENERATED
+        whole = _is_whole((resource, name), path)
         what = resource if whole else f"{'.'.join(map(str, path))} of {resource}"
         verdict = Verdict.failure(
             f"{what} for {self.name_of_copy} stays as it became when the maps and lists of the object got more entries, although "
@@ -134,6 +123,11 @@ class RemovedEntries(Rule):
             by_time=True,
         )
         return verdict.as_warning() if whole else verdict
+
+
+def _is_whole(place: Place, path: Path) -> bool:
+    """Reports whether what is left is a whole object, as far as it can be told from others."""
+    return not path or place[1] == GENERATED
 
 
 RULES: tuple[type[Rule], ...] = (RemovedEntries,)

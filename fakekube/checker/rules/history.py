@@ -153,14 +153,7 @@ class KeptInStep(Rule):
     @staticmethod
     def _make_fresh(trial: Trial, changes: OtherContents) -> Copy:
         """Makes a copy that has the changes from the beginning, and waits for the reaction."""
-        made = iter(changes.all())
-
-        def take(obj: Object) -> None:
-            changed = apply_merge_patch(obj, next(made))
-            obj.clear()
-            obj.update(changed)
-
-        fresh = trial.stimulate(take)
+        fresh = make_with(trial, changes.all())
         trial.await_reaction(fresh, trial.baseline.seconds_to_react(_REACTS_WITHIN * trial.session.slowness()))
         await_quiet(trial, fresh.mark, [fresh.token])
         return fresh
@@ -301,6 +294,18 @@ class ChangedBack(KeptInStep):
             *trial.excerpt(),
             by_time=True,
         )
+
+
+def make_with(trial: Trial, changes: Sequence[Object]) -> Copy:
+    """Makes a copy that has changes from the beginning, a merge patch for each of its objects."""
+    left = iter(changes)
+
+    def take(obj: Object) -> None:
+        changed = apply_merge_patch(obj, next(left))
+        obj.clear()
+        obj.update(changed)
+
+    return trial.stimulate(take)
 
 
 def apply_step(trial: Trial, copy: Copy, step: Sequence[Object]) -> None:
