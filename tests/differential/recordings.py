@@ -216,6 +216,7 @@ def _of_values() -> Iterator[Recording]:
     """The recordings of values at the edges, also with other gates."""
     yield Recording("rules/values", "rules_values")
     yield Recording("v1.37/rules/values", "rules_values", version="1.37")
+    yield Recording("v1.35/rules/schemas", "rules_values", "metadata_in_schemas", version="1.35")
     yield Recording("rules/schemas", "rules_schemas")
     yield Recording("v1.37/rules/schemas", "rules_schemas", version="1.37")
     on = ("CSIVolumeHealth", "InPlacePodVerticalScalingSchedulerPreemption", "StatefulSetRecreateStrategy")

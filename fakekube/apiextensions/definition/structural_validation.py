@@ -16,6 +16,7 @@ from fakekube.apiextensions.definition.to_internal import set_fields
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden, invalid, required
 from fakekube.apimachinery.schema.paths import Schema
+from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.regexp import PatternError, compile_pattern
 
 
@@ -163,10 +164,14 @@ def _metadata_errors(schema: Schema, level: _Level, path: str) -> Iterator[Field
 
 #: Keywords of metadata that a structural schema does not keep; some of them have other errors if they are not empty.
 _NOT_STRUCTURAL = frozenset({"type", "default", "definitions", "dependencies", "patternProperties", "$ref"})
+#: Keywords that it keeps since 1.36.
+_STRUCTURAL_SINCE_36 = frozenset({"example", "externalDocs"})
 
 
 def _restricts_names_only(metadata: Schema) -> bool:
     said = {name for _, name in set_fields(metadata)} - _NOT_STRUCTURAL
+    if not from_minor(36):
+        said -= _STRUCTURAL_SINCE_36
     return said <= {"properties"} and set(metadata.get("properties") or ()) <= _NAMES
 
 
