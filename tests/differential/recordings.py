@@ -314,6 +314,7 @@ RECORDINGS = {
         *_of_flags(),
         *(Recording(f"v1.37/rules/{name}", f"rules_{name}", version="1.37") for name in ("newer", "paths", "bounds", "operands")),
         *(Recording(f"v{minor}/rules/minors", "rules_minors", version=minor) for minor in data.RELEASES),
+        *(Recording(f"v{minor}/rules/differing", "rules_differing", version=minor) for minor in ("1.35", "1.36")),
         *(
             Recording(f"v{minor}/rules/binaries", "rules_binaries", version=minor, flags="--feature-gates=CBORServingAndStorage=true", feature_gates={"CBORServingAndStorage": True})
             for minor in ("1.36", "1.37")
