@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from fakekube.apis.validation.objectmeta import has_condition
@@ -316,7 +317,8 @@ class Kubelet(StatusManager):
         if plan is None and rules is not None:
             plan = rules.plan_for(pod)
         if plan is None:
-            plan = self._state.known_images().plan_of_failures(pod)
+            is_told = None if rules is None else partial(rules.has_behaviour, pod)
+            plan = self._state.known_images().plan_of_failures(pod, is_told)
             plan = plan or (PodPlan() if self._commands.containers_with_command(pod) else None)
             if plan is None and not (pod.get("status") or {}).get("startTime") and self._commands.is_obstructed(pod):
                 plan = PodPlan()

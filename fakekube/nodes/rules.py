@@ -439,6 +439,10 @@ class Pods:
                 plan = replace(plan, containers={**containers, **plan.containers})
         return plan
 
+    def has_behaviour(self, pod: StoredObject, container: StoredObject) -> bool:
+        """Reports whether a rule says how a container behaves."""
+        return self.behaviour_of(pod, container) != NOTHING
+
     def behaviour_of(self, pod: StoredObject, container: StoredObject) -> Behaviour:
         """Returns the behaviour of a container, merged from all matching rules."""
         with self._lock:

@@ -381,14 +381,19 @@ class Images(MutableMapping[str, Image]):
             return _UNKNOWN.runs(container)
         return ends and _needs_no_image((*(container.get("command") or ()), *(container.get("args") or ())))
 
-    def plan_of_failures(self, pod: StoredObject) -> PodPlan | None:
-        """Returns the plan of a pod of whose images some cannot be pulled, or lack the program; None if all containers start."""
+    def plan_of_failures(self, pod: StoredObject, is_told: Callable[[StoredObject], bool] | None = None) -> PodPlan | None:
+        """Returns the plan of a pod of whose images some cannot be pulled, or lack the program; None if all containers start.
+
+        Args:
+            pod: the pod.
+            is_told: reports whether a rule says how a container behaves, whatever its image has; None if there are no rules.
+        """
         plans: dict[str, ContainerPlan] = {}
         for kind in ("initContainers", "containers"):
             for one in pod["spec"].get(kind) or ():
                 if self.is_missing(one.get("image") or ""):
                     plans[one["name"]] = ContainerPlan(pull_error=NOT_FOUND)
-                elif error := self.find_start_error(one):
+                elif (error := self.find_start_error(one)) and (is_told is None or not is_told(one)):
                     plans[one["name"]] = ContainerPlan(start_error=error)
         return PodPlan(containers=plans) if plans else None
 

@@ -99,6 +99,13 @@ def test_a_container_without_its_program_is_started_again_and_again(cluster: Clu
     assert "Created" in reasons and "Failed" in reasons and "Started" not in reasons
 
 
+def test_a_rule_may_give_a_container_its_program(cluster: Cluster) -> None:
+    cluster.pods.on(name="p").exec(lambda context: 0, command="server")
+    cluster.create(pod("p", "nginx", command=["server"]))
+    (found,) = status(cluster, "p")["containerStatuses"]
+    assert "running" in found["state"]
+
+
 def test_a_pod_that_is_not_restarted_fails_without_its_program(cluster: Cluster) -> None:
     cluster.create(pod("p", "busybox", command=["/app/run"], spec={"restartPolicy": "Never"}))
     found = status(cluster, "p")
