@@ -15,7 +15,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fakekube.checker.execution import keep_run
-from fakekube.checker.reaction import Copy, Reaction, children_of, effects_of, has_controller, has_delivered
+from fakekube.checker.reaction import (
+    Copy,
+    EffectKind,
+    Reaction,
+    children_of,
+    effects_of,
+    has_controller,
+    has_delivered,
+    mentions_in,
+)
 from fakekube.checker.sample import default_sample
 from fakekube.checker.trial import Baseline, Trial
 from fakekube.checker.verdict import NotExercised
@@ -93,6 +102,8 @@ def _observe_client(trial: Trial) -> Baseline:
         delivering=streams.delivering,
         reaction=creation.reaction,
         deletion=deletion,
+        forgotten={one for one in creation.reaction.effects if one.kind is EffectKind.MENTION}
+        - set().union(*(mentions_in(creation.reaction, trial.cluster, copy) for copy in copies)),
         deleted_children=deleted_children,
         controls_children=any(map(has_controller, made)),
         owns_children=any(owner["uid"] in uids for child in made for owner in child["metadata"].get("ownerReferences") or ()),

@@ -321,6 +321,11 @@ def _uids(effect: Effect, cluster: Cluster, copy: Copy) -> set[str]:
     return {one["metadata"]["uid"] for one in made if one["metadata"]["name"] == effect.name}
 
 
+def mentions_in(reaction: Reaction, cluster: Cluster, copy: Copy) -> set[Effect]:
+    """Returns the effects of a reaction that are objects about several copies, as far as they name a copy now."""
+    return {one for one in reaction.effects if one.kind is EffectKind.MENTION and _uids(one, cluster, copy)}
+
+
 def children_of(cluster: Cluster, copy: Copy, resource: str) -> list[Object]:
     """Returns the objects of a resource that refer to a copy and are not its own objects."""
     return [one.object for one in _objects(cluster, resource) if one.is_child(resource, copy)]

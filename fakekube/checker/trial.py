@@ -7,7 +7,7 @@ Invariant: only copies that are not deleted, and calls since the provocation, ar
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -92,6 +92,8 @@ class Baseline:
     """The reaction to the creation of a copy."""
     deletion: Reaction
     """The reaction to the deletion of a copy: the requests that the client sends."""
+    forgotten: Set[Effect]
+    """The objects about several copies that do not name one any more when it is deleted."""
     deleted_children: Mapping[str, int]
     """How many children of each resource are deleted with a copy."""
     controls_children: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fakekube.checker.reaction import Copy, Effect, EffectKind, children_of
+from fakekube.checker.reaction import Copy, EffectKind, children_of, mentions_in
 from fakekube.checker.rule import Rule
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_delivery, await_long_watches, await_quiet, await_requests
@@ -38,7 +38,7 @@ class MissedDeletions(Rule):
     def require(self, baseline: Baseline) -> None:
         if baseline.adds_finalizer:
             raise NotExercised("the client adds a finalizer to objects, so that it cannot miss a deletion")
-        if not any(one.kind is EffectKind.REQUEST for one in baseline.deletion.effects):
+        if not baseline.forgotten and not any(one.kind is EffectKind.REQUEST for one in baseline.deletion.effects):
             raise NotExercised("the client sends nothing when an object is deleted")
 
     def provoke(self, trial: Trial) -> None:
@@ -59,9 +59,12 @@ class MissedDeletions(Rule):
             trial.cluster.settle()
             trial.compact()
 
-    def _missing(self, trial: Trial) -> list[Effect]:
-        calls = trial.trace.since(self.mark)
-        return trial.baseline.deletion.missing(trial.cluster, self.lost, calls)
+    def _missing(self, trial: Trial) -> list[str]:
+        """Returns what the client has done in the baseline run, and not now."""
+        baseline, cluster = trial.baseline, trial.cluster
+        named = baseline.forgotten & mentions_in(baseline.reaction, cluster, self.lost)
+        kept = [f"takes its name out of {one.resource}/{one.name}" for one in sorted(named, key=str)]
+        return kept + [str(one) for one in baseline.deletion.missing(cluster, self.lost, trial.trace.since(self.mark))]
 
     def judge_trace(self, trial: Trial) -> Verdict:
         missing = self._missing(trial)

@@ -297,6 +297,7 @@ DEFECTS = (
     ("quotas", "new-manager", "C7"),
     ("quotas", "only-new", "W12,S3"),
     ("tally", "blind-put", "C2"),
+    ("tally", "keeps-missing", "W12"),
     ("tally", "drops-failed", "R2"),
     ("ledger", "thread-per-event", "S3"),
     ("ledger", "drops-burst", "S3"),

@@ -84,7 +84,8 @@ def relist():
         if not token:
             break
     with lock:
-        store.clear()
+        if DEFECT != "keeps-missing":
+            store.clear()
         store.update(found)
     synced.set()
     dirty.set()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import fakekube
-from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, children_of, effects_of
+from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, children_of, effects_of, mentions_in
 from fakekube.checker.trace import Trace
 from fakekube.checker.trial import Trial
 
@@ -166,6 +166,7 @@ def test_an_object_about_all_copies_names_each_and_is_the_child_of_none() -> Non
         assert [reaction.missing(cluster, copy, ()) for copy in copies] == [[], []]
         send(cluster, "PATCH", f"{NAMESPACE}/secrets/summary", {"data": {tokens[0]: None}})
         assert [bool(reaction.missing(cluster, copy, ())) for copy in copies] == [True, False]
+        assert [len(mentions_in(reaction, cluster, copy)) for copy in copies] == [0, 1]
 
 
 def test_a_write_of_what_names_only_the_last_copy_is_not_expected(sample: Sample) -> None:
