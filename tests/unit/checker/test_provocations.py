@@ -224,7 +224,7 @@ class Reads(list[Any]):
 def test_no_client_has_to_handle_objects_of_another_scope(ended: str, delivered: bool, verdict: str) -> None:
     trace = Reads([SimpleNamespace(has_delivered=lambda token: delivered, collection="pods", is_write=False)])
     run: Any = SimpleNamespace(
-        ended=ended, trace=trace, provoked_at=0, printed=[], loop="", excerpt=list, calm_seconds=lambda: 0.0
+        ended=ended, was_killed=False, trace=trace, provoked_at=0, printed=[], loop="", excerpt=list, calm_seconds=lambda: 0.0
     )
     assert str(ChangedScope().judge(run).outcome) == verdict
 
