@@ -74,9 +74,12 @@ def _update_by_way_of_storage(scope: Scope, live: Object | None, new: Object, ma
     printed: Object = printing.normalise(scope.type, back, stored=False)
     requested = new["metadata"].pop("managedFields", None)
     printed["metadata"].pop("managedFields", None)
-    if requested is not None:
-        printed["metadata"]["managedFields"] = requested
-    _manager_of(scope).update(live, printed, _manager_name(scope, manager), scope.backend.clock.now())
+    fields, name, now = _manager_of(scope), _manager_name(scope, manager), scope.backend.clock.now()
+    creation = fields.creation_of(printed, name) if live is None and not requested else None
+    if not fields.repeat_creation(creation, printed["metadata"], now):
+        if requested is not None:
+            printed["metadata"]["managedFields"] = requested
+        fields.update(live, printed, name, now, creation)
     if "managedFields" in printed["metadata"]:
         new["metadata"]["managedFields"] = printed["metadata"]["managedFields"]
     return new

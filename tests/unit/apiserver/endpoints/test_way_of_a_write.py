@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from fakekube.apimachinery.codecs import document
+from fakekube.apimachinery.patch.apply import FieldManager
 from fakekube.cluster import Cluster
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -84,6 +85,20 @@ def test_create_of_a_pod_like_others(cluster: Cluster) -> None:
     assert found["loads"] == 2  # the body, and the known form of the spec
     assert found["calls"] <= 262  # the server's sockets add some 65 calls and 36 changes of module
     assert found["changes"] <= 142
+
+
+def test_managed_fields_of_an_object_like_others_are_known_also_in_another_version_than_the_stored_one(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = "/apis/events.k8s.io/v1/namespaces/default/events"
+    event = {"eventTime": "2026-01-01T00:00:00.000000Z", "action": "a", "reason": "r", "type": "Normal", "note": "n"}
+    event |= {"reportingController": "example.com/c", "reportingInstance": "i"}
+    send(cluster, "POST", path, {**event, "metadata": {"name": "warm"}})
+    monkeypatch.setattr(FieldManager, "update", lambda *_: pytest.fail("they were computed again"))
+    send(cluster, "POST", path, {**event, "metadata": {"name": "seen"}})
+    warm, seen = (cluster.get("events", name)["metadata"]["managedFields"] for name in ("warm", "seen"))
+    assert "f:note" in warm[0]["fieldsV1"]
+    assert seen[0]["fieldsV1"] == warm[0]["fieldsV1"]
 
 
 def test_strategic_patch_with_a_spec_that_was_not_seen_before(cluster: Cluster) -> None:
