@@ -31,6 +31,7 @@ __all__ = [
     "check_numbers",
     "dumps",
     "dumps_pretty",
+    "dumps_with_texts",
     "first_values",
     "float_text",
     "is_canonical",

@@ -174,15 +174,9 @@ def _podcertificaterequests() -> Storage:
 
 
 def _coordination() -> Storage:
-    from fakekube.apis.coordination import LeaseStrategy
+    from fakekube.apis.coordination import LeaseCandidateStrategy, LeaseStrategy
 
-    return {"leases": LeaseStrategy}
-
-
-def _leasecandidates() -> Storage:
-    from fakekube.apis.leasecandidates import LeaseCandidateStrategy
-
-    return {"leasecandidates": LeaseCandidateStrategy}
+    return {"leases": LeaseStrategy, "leasecandidates": LeaseCandidateStrategy}
 
 
 def _configmaps() -> Storage:
@@ -506,7 +500,7 @@ _NAMES: Final[Mapping[str, Mapping[Provider, str]]] = {
         _certificatesigningrequests: "certificatesigningrequests",
         _podcertificaterequests: "clustertrustbundles podcertificaterequests",
     },
-    "coordination.k8s.io": {_coordination: "leases", _leasecandidates: "leasecandidates"},
+    "coordination.k8s.io": {_coordination: "leasecandidates leases"},
     "discovery.k8s.io": {_endpoints: "endpointslices"},
     "events.k8s.io": {_events: "events"},
     "flowcontrol.apiserver.k8s.io": {_flowcontrol: "flowschemas prioritylevelconfigurations"},

@@ -350,6 +350,7 @@ def _check_build_part(text: str) -> None:
 
 
 def parse_semver(text: str) -> Semver:
+    """Parses a semantic version. Raises EvaluationError."""
     if not text:
         raise EvaluationError("Version string empty")
     parts = text.split(".", 2)
