@@ -288,7 +288,7 @@ def validate_fields(
         fixed = old is not None and name not in mutable
         if fixed:
             errors.append(invalid(where, None, IMMUTABLE))
-            errors += _limit_claims(new or (), where) if name == "resourceClaims" else []
+            errors += _limit_claims(new or (), where) if name == "resourceClaims" else []  # the one list with a limit
         if name in musts and not new:
             errors.append(required(where))
         elif not fixed and (new is not None or name == "schedulingPolicy"):

@@ -92,6 +92,7 @@ class GzipStream(StreamDecorator):
 
 _GZIP: Final = "gzip"
 _UNCOMPRESSED: Final = frozenset({"identity", "*"})
+#: A coding with its quality, and the comma after it, or the character that ends the header there.
 _CODING: Final = re.compile(r"([!#$%&'*+\-.^_`|~/\w]++)\s*(?:;\s*q=([01](?:\.\d*)?)|(?!\s*;))\s*(?:,\s*|(.))?", re.ASCII)
 
 

@@ -17,7 +17,7 @@ from tests.differential.random_stories import Steady
 Object = dict[str, Any]
 Fields = list[tuple[int, int, Any]]
 """The fields of a message: number, wire type and value; a value of type 2 is bytes, or the fields of a message."""
-_MAGIC, _TAG = b"k8s\x00", b"\xd9\xd9\xf7"
+_MAGIC, TAG = b"k8s\x00", b"\xd9\xd9\xf7"
 #: Of ObjectMeta: name, labels, annotations, ownerReferences and finalizers; what a new object may say.
 _OF_NEW_METADATA = (1, 11, 12, 13, 14)
 _RAW = 2
@@ -211,15 +211,15 @@ def tell_cbor(story: Story) -> None:
 
 def _document(rng: Steady, value: Any) -> bytes:
     """An item, mostly with the tag that says what it is; now and then cut, or followed by more."""
-    body = (b"" if rng.random() < 0.15 else _TAG) + _item(rng, value, 0.0 if rng.random() < 0.6 else 0.05)
+    body = (b"" if rng.random() < 0.15 else TAG) + cbor_item(rng, value, 0.0 if rng.random() < 0.6 else 0.05)
     if rng.random() < 0.08:
         body = rng.choice(
-            [body[:3], body[:-1], body + b"\x00", _TAG + body, b"", b"\xf6", b"\xa0", b"\xff", json.dumps(value).encode()]
+            [body[:3], body[:-1], body + b"\x00", TAG + body, b"", b"\xf6", b"\xa0", b"\xff", json.dumps(value).encode()]
         )
     return body
 
 
-def _item(rng: Steady, value: Any, odd: float) -> bytes:
+def cbor_item(rng: Steady, value: Any, odd: float) -> bytes:
     """The encoding of a value; `odd`: how often an item is encoded in a way that the real server does not choose."""
     if rng.random() < odd:
         return _odd_item(rng, value)
@@ -232,12 +232,12 @@ def _item(rng: Steady, value: Any, odd: float) -> bytes:
     if isinstance(value, str):
         return _head(2, len(value.encode())) + value.encode()
     if isinstance(value, list):
-        return _head(4, len(value)) + b"".join(_item(rng, one, odd) for one in value)
-    return _head(5, len(value)) + b"".join(_item(rng, key, odd / 4) + _item(rng, one, odd) for key, one in value.items())
+        return _head(4, len(value)) + b"".join(cbor_item(rng, one, odd) for one in value)
+    return _head(5, len(value)) + b"".join(cbor_item(rng, key, odd / 4) + cbor_item(rng, one, odd) for key, one in value.items())
 
 
 def _odd_item(rng: Steady, value: Any) -> bytes:
-    plain = _item(rng, value, 0)
+    plain = cbor_item(rng, value, 0)
     if isinstance(value, str):
         text = value.encode()
         return rng.choice([
@@ -246,12 +246,12 @@ def _odd_item(rng: Steady, value: Any) -> bytes:
         ])  # fmt: skip
     if isinstance(value, dict) and value:
         key, first = next(iter(value.items()))
-        pair = _item(rng, key, 0) + _item(rng, first, 0)
+        pair = cbor_item(rng, key, 0) + cbor_item(rng, first, 0)
         return rng.choice(
             [
                 b"\xbf" + plain[1:] + b"\xff" if len(value) < 24 else plain,
                 _head(5, 2) + pair + pair,
-                b"\xa1\x01" + _item(rng, first, 0),
+                b"\xa1\x01" + cbor_item(rng, first, 0),
                 b"\xa1\xf6\xf6",
                 b"\xa0",
             ]

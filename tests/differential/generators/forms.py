@@ -16,7 +16,7 @@ import yaml
 from tests.differential.binary_answers import CBOR, PROTOBUF, cbor_answer, keep, protobuf_answer, wire
 from tests.differential.client import Client
 from tests.differential.definitions import definition, make, served
-from tests.differential.generators.binaries import _TAG, _item
+from tests.differential.generators.binaries import TAG, cbor_item
 from tests.differential.random_stories import Steady
 from tests.differential.steps import config_map, deployment
 from tests.differential.transports import Reply
@@ -86,7 +86,7 @@ _PATCHES = (
     "application/merge-patch+json", "application/strategic-merge-patch+json", "application/json-patch+json", "application/apply-patch+yaml", "application/apply-patch+cbor", "application/json", "application/yaml",
     PROTOBUF, CBOR, "text/plain", "application/merge-patch+yaml", "application/merge-patch+cbor",
 )  # fmt: skip
-#: Tells of paths whose contents follow the server, how they begin.
+#: The number of bytes that are recorded of a text that each server has of its own, such as its metrics.
 _BEGINNING = 60
 
 
@@ -171,7 +171,7 @@ def _written(rng: Steady, body: Any) -> tuple[bytes, str]:
     if form < 0.7:
         return yaml.safe_dump(body, allow_unicode=True).encode(), "application/yaml"
     if form < 0.95:
-        return _TAG + _item(rng, body, 0), CBOR
+        return TAG + cbor_item(rng, body, 0), CBOR
     return b"k8s\x00\x0a\x00", PROTOBUF
 
 
@@ -233,7 +233,7 @@ def _ask(
     )
 
 
-#: What no server can repeat: bytes of a body that are shown, which have a random group.
+#: Bytes of a body in an error message: they have the random group of the definition, so they differ from run to run.
 _UNSTEADY = re.compile(rb"(?<=\()[0-9a-f]{20,} \.\.\.(?=\))")
 
 
