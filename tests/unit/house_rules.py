@@ -37,7 +37,6 @@ SIZES: Mapping[str, str] = {
     "apimachinery/cel/cost/limits.py": "one home for facts that four rooms need",
     "apiserver/controlplane/control_loop.py": "the base class of the modules beside it, and of the aggregator's controller",
     "apis/authentication.py": "an API group of its own",
-    "apis/coordination.py": "an API group of its own",
     "apis/core/serviceaccounts/strategy.py": "the kind beside its token, as in Go",
     "apis/validation/expressions.py": "imports CEL, which most kinds do not need",
     "base/objects.py": "names that all rooms use",
