@@ -78,6 +78,7 @@ _VERSIONS = {
     "autoscaling": "v2",
     "lifecycle.k8s.io": "v1alpha1",
     "compositepodgroups": "v1alpha3",
+    "leasecandidates": "v1beta1",
     "podgroups": "v1beta1",
     "resourcepoolstatusrequests": "v1alpha3",
     "workloads": "v1beta1",
