@@ -1,6 +1,7 @@
 """Allocates devices for the claims of a pod on one node.
 
 The search is exhaustive: for each request of each claim it tries one device after the other, and takes the first solution.
+Its time has a bound.
 
 Invariant: what an attempt has taken is returned when the attempt fails.
 
@@ -11,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from time import thread_time
 from typing import Any, Final
 
 from fakekube.apimachinery.schema.quantity import Quantity
 from fakekube.apimachinery.schema.quantity import parse as parse_quantity
 from fakekube.base.chance import random_uuid
+from fakekube.base.depth import with_deep_stack
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.scheduler.devices import (
     Allocated,
@@ -36,12 +39,20 @@ from fakekube.controllers.scheduler.devices import (
 BINDING_CONDITIONS: Final = ("bindingConditions", "bindingFailureConditions")
 #: The maximum number of devices of a claim (AllocationResultsMaxSize).
 _MAX_RESULTS: Final = 32
+#: The first minor whose errors name the request with which a claim exceeds the maximum.
+_NAMES_REQUEST_SINCE: Final = 37
+#: Seconds of processor time for one node; the real scheduler has ten real seconds (DynamicResourcesArgs.filterTimeout).
+_FILTER_TIMEOUT: Final = 2.0
 #: Returns what an attempt has taken.
 _Undo = Callable[[], None]
 
 
 class InvalidPools(Exception):
     """No devices were found on this node, and some of its pools are invalid."""
+
+
+class AllocationTimeout(Exception):
+    """The search for devices on this node takes too long."""
 
 
 @dataclass(slots=True)
@@ -141,8 +152,17 @@ class _Result:
     """What is taken of a shared device; None if the device is not shared."""
 
 
-class Allocator:
-    """The allocation for some claims on one node.
+@with_deep_stack
+def allocate(
+    node: StoredObject,
+    claims: Sequence[StoredObject],
+    slices: Sequence[StoredObject],
+    find_class: Callable[[str], StoredObject | None],
+    taken: Allocated,
+    *,
+    minor: int,
+) -> list[Object] | None:
+    """Returns the allocation of each claim on a node; None if the node has not all devices.
 
     Args:
         node: the node.
@@ -150,7 +170,18 @@ class Allocator:
         slices: all ResourceSlices.
         find_class: returns a DeviceClass.
         taken: what other claims have taken.
+        minor: the minor of the scheduler, whose errors it has, e.g. 37.
+
+    Raises:
+        AllocationError: something is wrong with a claim, a class or a pool.
+        AllocationTimeout: the search takes too long.
+        InvalidPools: the node has not all devices, and some of its pools are invalid.
     """
+    return _Allocator(node, claims, slices, find_class, taken, minor=minor).allocate()
+
+
+class _Allocator:
+    """The allocation for some claims on one node. See `allocate`."""
 
     def __init__(
         self,
@@ -159,8 +190,11 @@ class Allocator:
         slices: Sequence[StoredObject],
         find_class: Callable[[str], StoredObject | None],
         taken: Allocated,
+        *,
+        minor: int,
     ) -> None:
-        self._node, self._claims, self._find_class, self._taken = node, claims, find_class, taken
+        self._node, self._claims, self._find_class, self._taken, self._minor = node, claims, find_class, taken, minor
+        self._end = thread_time() + _FILTER_TIMEOUT
         self._pools = {pool.id: pool for pool in gather_pools(slices, node)}
         self._devices = [one for pool in self._pools.values() if pool.is_usable for one in pool.devices]
         self._taking: dict[DeviceID, list[int]] = {}
@@ -171,17 +205,44 @@ class Allocator:
         """Pool → what is left of its counters, by set and name."""
         self._results: list[list[_Result]] = [[] for _ in claims]
         self._constraints = [[_Constraint(one) for one in _spec(claim).get("constraints") or ()] for claim in claims]
-        self._requests = [[self._alternatives(claim, one) for one in _spec(claim).get("requests") or ()] for claim in claims]
+        self._requests = [self._requests_of(claim) for claim in claims]
 
     def allocate(self) -> list[Object] | None:
-        """Returns the allocation of each claim; None if the node has not all devices. Raises AllocationError, InvalidPools."""
+        """See `allocate`."""
         if self._allocate_claim(0):
             return [self._allocation(index) for index in range(len(self._claims))]
         if any(pool.is_invalid for pool in self._pools.values()):
             raise InvalidPools("invalid resource pools were encountered")
         return None
 
+    def _check_time(self) -> None:
+        """Raises AllocationTimeout after the time for one node."""
+        if thread_time() > self._end:
+            raise AllocationTimeout("timed out trying to allocate devices")
+
     # --- Requests -----------------------------------------------------------------------------------------------------
+
+    def _requests_of(self, claim: StoredObject) -> list[list[_Request]]:
+        """Returns the alternatives of each request of a claim.
+
+        Raises AllocationError, also if the claim needs too many devices.
+        """
+        found: list[list[_Request]] = []
+        least = 0
+        for request in _spec(claim).get("requests") or ():
+            found.append(self._alternatives(claim, request))
+            added = _least_count(found[-1])
+            if self._minor >= _NAMES_REQUEST_SINCE and least + added > _MAX_RESULTS:
+                raise AllocationError(
+                    f"claim {_full_name(claim)}, request {request['name']}: adding {added} devices exceeds the claim limit of "
+                    f"{_MAX_RESULTS}, with {least} already accounted for"
+                )
+            least += added
+        if least > _MAX_RESULTS:
+            raise AllocationError(
+                f"claim {_full_name(claim)}: number of requested devices {least} exceeds the claim limit of {_MAX_RESULTS}"
+            )
+        return found
 
     def _alternatives(self, claim: StoredObject, request: StoredObject) -> list[_Request]:
         """Returns a request, or its subrequests in the order of preference."""
@@ -210,9 +271,13 @@ class Allocator:
         return made
 
     def _matches(self, claim: StoredObject, request: _Request, device: Device) -> bool:
-        """Reports whether the selectors of a request and of its class match a device. Raises AllocationError."""
+        """Reports whether the selectors of a request and of its class match a device.
+
+        Raises AllocationError, AllocationTimeout.
+        """
         known = request.matches.get(device.id)
         if known is None:
+            self._check_time()
             class_ = request.device_class
             known = request.matches[device.id] = (
                 select(device, class_["spec"].get("selectors") or (), f"class {class_['metadata']['name']}")
@@ -227,9 +292,11 @@ class Allocator:
         return claim == len(self._claims) or self._allocate_request(claim, 0)
 
     def _allocate_request(self, claim: int, index: int) -> bool:
-        if index == len(self._requests[claim]):
+        requests = self._requests[claim]
+        if index == len(requests):
             return self._allocate_claim(claim + 1)
-        return any(self._allocate_devices(claim, index, one, 0, 0) for one in self._requests[claim][index])
+        room = _MAX_RESULTS - len(self._results[claim]) - sum(map(_least_count, requests[index + 1 :]))
+        return any(self._allocate_devices(claim, index, one, 0, 0) for one in requests[index] if one.count <= room)
 
     def _allocate_devices(self, claim: int, index: int, request: _Request, number: int, start: int) -> bool:
         """Allocates the devices of a request from one on, and all that comes after them.
@@ -241,11 +308,11 @@ class Allocator:
             number: how many devices it has.
             start: the index of the first device to try.
         """
+        self._check_time()
         if number == request.count:
             return request.every != [] and self._allocate_request(claim, index + 1)
-        if len(self._results[claim]) == _MAX_RESULTS:
-            return False
-        for position, device in self._candidates(claim, request, number, start):
+        candidates = self._devices[start:] if request.every is None else [request.every[number]]
+        for position, device in enumerate(candidates, start):
             undo = self._take(claim, request, device)
             if undo is None:
                 continue
@@ -254,18 +321,11 @@ class Allocator:
             undo()
         return False
 
-    def _candidates(self, claim: int, request: _Request, number: int, start: int) -> Iterator[tuple[int, Device]]:
-        if request.every is not None:
-            yield number, request.every[number]
-            return
-        for position in range(start, len(self._devices)):
-            device = self._devices[position]
-            if self._is_free(claim, request, device) and self._matches(self._claims[claim], request, device):
-                yield position, device
-
     def _take(self, claim: int, request: _Request, device: Device) -> _Undo | None:
         """Takes a device for a request; None if it is in use, or something does not allow it. Raises AllocationError."""
-        if not self._is_free(claim, request, device) or is_tainted(device, request.content.get("tolerations") or ()):
+        if not self._is_free(claim, request, device) or not self._matches(self._claims[claim], request, device):
+            return None
+        if is_tainted(device, request.content.get("tolerations") or ()):
             return None
         consumed, counters = self._consumption(request, device), self._counters_of(device)
         if consumed is None or not self._has_counters(device, counters):
@@ -360,6 +420,11 @@ def _spec(claim: StoredObject) -> StoredObject:
     """Returns the part of a claim's spec about devices."""
     found: StoredObject = claim["spec"].get("devices") or {}
     return found
+
+
+def _least_count(alternatives: Sequence[_Request]) -> int:
+    """Returns the least number of devices that satisfies a request."""
+    return min(one.count for one in alternatives)
 
 
 def _full_name(claim: StoredObject) -> str:

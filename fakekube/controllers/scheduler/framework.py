@@ -416,7 +416,7 @@ class Cycle:
     node_declared_features: bool = False
     """Whether the gate NodeDeclaredFeatures is on."""
     has_claims: bool = False
-    """Whether pods have ResourceClaims whose devices the scheduler allocates."""
+    """Whether the pod has ResourceClaims, whose devices the scheduler allocates."""
     _namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property

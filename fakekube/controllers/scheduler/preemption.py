@@ -18,7 +18,7 @@ from fakekube.apimachinery.selectors import SelectorError, from_label_selector
 from fakekube.apis.validation.objectmeta import find_condition
 from fakekube.base.objects import StoredObject
 from fakekube.controllers.scheduler.algorithm import Filters, Nominated
-from fakekube.controllers.scheduler.framework import Code, Diagnosis, FitError, NodeInfo, PodInfo, Status
+from fakekube.controllers.scheduler.framework import Code, Diagnosis, FitError, NodeInfo, PodInfo, SchedulingError, Status
 
 NO_VICTIMS: Final = Status(Code.UNRESOLVABLE, ("No preemption victims found for incoming pod",))
 NOT_HELPFUL: Final = Status(Code.UNRESOLVABLE, ("Preemption is not helpful for scheduling",))
@@ -44,20 +44,34 @@ class Candidate:
 
 
 def preempt(filters: Filters, diagnosis: Diagnosis, budgets: Sequence[StoredObject], nominated: Nominated) -> Candidate:
-    """Returns the node on which to preempt. Raises PodNotEligible, or FitError if preemption does not help."""
+    """Returns the node on which to preempt.
+
+    Raises:
+        PodNotEligible: the pod may not preempt others.
+        FitError: preemption does not help.
+        SchedulingError: a plugin has failed on some nodes, and preemption does not help on the others.
+    """
     pod, nodes = filters.cycle.pod, filters.cycle.snapshot.nodes
     _check_eligible(pod, nodes, diagnosis)
     statuses: dict[str, Status] = {}
     candidates = []
+    failures: dict[str, None] = {}
     for node in nodes.values():
         refusal = diagnosis.status_of(node.name)
         if refusal is None or refusal.code is not Code.UNSCHEDULABLE:
             continue
-        found = _select_victims_on_node(filters.clone(), node.clone(), budgets, nominated)
+        try:
+            found = _select_victims_on_node(filters.clone(), node.clone(), budgets, nominated)
+        except SchedulingError as error:
+            failures[str(error)] = None
+            continue
         if isinstance(found, Candidate):
             candidates.append(found)
         else:
             statuses[node.name] = found
+    if failures and not candidates:
+        message = ", ".join(failures)
+        raise SchedulingError(message if len(failures) == 1 else f"[{message}]")
     if not candidates:
         raise FitError(len(nodes), Diagnosis(nodes=statuses, absent=NOT_HELPFUL))
     return min(candidates, key=_selection_key)

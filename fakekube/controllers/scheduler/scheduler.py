@@ -231,11 +231,11 @@ QUEUE: Final = Key("", "")
 #: The number of pods that are scheduled before other controllers run.
 BATCH: Final = 50
 
-#: What the plugin DynamicResources says after filtering of a pod without claims, and the first minor that says nothing.
+#: What the plugin DynamicResources says after filtering of a pod without claims, and of one with claims.
 NO_CLAIMS: Final = "no new claims to deallocate"
-_SILENT_SINCE: Final = 37
-#: What it says of a pod with claims.
 _NOT_SCHEDULABLE: Final = "still not schedulable"
+#: The first minor in which it says nothing.
+_SILENT_SINCE: Final = 37
 #: The first minor whose scheduler allocates the devices of claims here.
 _ALLOCATES_SINCE: Final = 34
 #: The post filter message after a PreFilterRejection: no plugin state exists for preemption.
@@ -387,14 +387,15 @@ class Scheduler(Reconciler):
 
     def _schedule_one(self, pod: PodInfo) -> None:
         lister: Lister = self.cache
-        if self._allocates_devices and pod.obj["spec"].get("resourceClaims"):
+        has_claims = self._allocates_devices and bool(pod.obj["spec"].get("resourceClaims"))
+        if has_claims:
             lister = self._open_claims().cache
             try:
                 pod_claims(pod.obj, lister)
             except ClaimError:
                 self._queue.add_unschedulable(pod, {DynamicResources.name})
                 return
-        cycle = Cycle(pod, self._snapshot, lister, self._minor, self._node_declared_features, lister is not self.cache)
+        cycle = Cycle(pod, self._snapshot, lister, self._minor, self._node_declared_features, has_claims)
         try:
             node, filters = schedule_pod(cycle, self._queue.nominated_pods_for_node)
         except NoNodesAvailable as error:
@@ -442,8 +443,10 @@ class Scheduler(Reconciler):
 
     def _has_all_claims(self, pod: StoredObject) -> bool:
         """Reports whether all claims of a pod are bound, those of volumes and those of devices."""
-        if not self._binder.is_bound(pod) or self._claims is None:
-            return self._binder.is_bound(pod)
+        if not self._binder.is_bound(pod):
+            return False
+        if self._claims is None:
+            return True
         try:
             return self._claims.is_ready(pod_claims(pod, self._claims.cache))
         except ClaimError:
@@ -500,12 +503,14 @@ class Scheduler(Reconciler):
             return None, f"{self._about_claims(cycle)}preemption: {refusal}"
         except FitError as refusal:
             return "", f"{self._about_claims(cycle)}preemption: {refusal}"
+        except SchedulingError as failure:
+            return None, f"preemption: {failure}"
         self._prepare_candidate(cycle.pod, candidate)
         return candidate.node, ""
 
     def _about_claims(self, cycle: Cycle) -> str:
         """Returns what the plugin DynamicResources says of a pod that no node can run, and a separator."""
-        return f"{_NOT_SCHEDULABLE}, " if cycle.has_claims else self._of_no_claims
+        return f"{_NOT_SCHEDULABLE}, " if cycle.has_claims and self._minor < _SILENT_SINCE else self._of_no_claims
 
     def _prepare_candidate(self, pod: PodInfo, candidate: Candidate) -> None:
         """Deletes the victims, and removes the nominations of pods of lower priority (prepareCandidate)."""

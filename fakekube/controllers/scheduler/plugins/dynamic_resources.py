@@ -34,6 +34,8 @@ SLICES: Final = "resourceslices.resource.k8s.io"
 CLASSES: Final = "deviceclasses.resource.k8s.io"
 #: The maximum number of users of a claim (ResourceClaimReservedForMaxSize).
 _MAX_USERS: Final = 256
+#: The first minor in which a search that takes too long is an error, after which the pod is tried again.
+_FAILS_AFTER_TIMEOUT_SINCE: Final = 36
 
 
 class ClaimError(Exception):
@@ -81,13 +83,14 @@ class DynamicResources(FilterPlugin):
 
     def __init__(self, cycle: Cycle, claims: Sequence[StoredObject]) -> None:
         self._cycle, self.claims = cycle, claims
+        self._unallocated = [one for one in claims if allocation_of(one) is None]
         self._taken: Allocated | None = None
         self.allocations: dict[str, list[Object]] = {}
         """Node → the allocations of the claims that are not allocated."""
 
     @classmethod
     def pre_filter(cls, cycle: Cycle) -> FilterPlugin | None:
-        if not cycle.spec.get("resourceClaims") or not cycle.has_claims:
+        if not cycle.has_claims:
             return None
         try:
             claims = pod_claims(cycle.pod.obj, cycle.lister)
@@ -101,13 +104,8 @@ class DynamicResources(FilterPlugin):
     def _refuse(cls, reason: str) -> Status:
         return Status(Code.UNRESOLVABLE, (reason,), cls.name)
 
-    @property
-    def unallocated(self) -> list[StoredObject]:
-        """The claims that are not allocated."""
-        return [one for one in self.claims if allocation_of(one) is None]
-
     def filter(self, node: NodeInfo) -> Status | None:
-        if self.unallocated and (refusal := self._allocate(node)) is not None:
+        if self._unallocated and (refusal := self._allocate(node)) is not None:
             return refusal
         selectors = [(allocation_of(one) or {}).get("nodeSelector") for one in self.claims]
         if not all(selects_node(one, node.obj) for one in selectors if one is not None):
@@ -116,7 +114,7 @@ class DynamicResources(FilterPlugin):
 
     def _allocate(self, node: NodeInfo) -> Status | None:
         """Finds devices of a node for the claims that are not allocated. Raises SchedulingError."""
-        from fakekube.controllers.scheduler.device_allocator import Allocator, InvalidPools
+        from fakekube.controllers.scheduler.device_allocator import AllocationTimeout, InvalidPools, allocate
         from fakekube.controllers.scheduler.devices import AllocationError, gather_allocated
 
         lister = self._cycle.lister
@@ -124,10 +122,20 @@ class DynamicResources(FilterPlugin):
             self._taken = gather_allocated(lister.list(CLAIMS))
         slices: list[Any] = list(lister.list(SLICES))
         try:
-            allocator = Allocator(node.obj, self.unallocated, slices, lambda name: lister.get(CLASSES, "", name), self._taken)
-            found = allocator.allocate()
+            found = allocate(
+                node.obj,
+                self._unallocated,
+                slices,
+                lambda name: lister.get(CLASSES, "", name),
+                self._taken,
+                minor=self._cycle.minor,
+            )
         except AllocationError as error:
             raise SchedulingError(f'running "{self.name}" filter plugin: {error}') from error
+        except AllocationTimeout as error:
+            if self._cycle.minor >= _FAILS_AFTER_TIMEOUT_SINCE:
+                raise SchedulingError(f'running "{self.name}" filter plugin: node {node.name}: {error}') from error
+            return self._refuse(str(error))
         except InvalidPools as error:
             return self._refuse(str(error))
         if found is None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from fakekube import Cluster
+from fakekube.controllers.scheduler import device_allocator
 
 Object = dict[str, Any]
 
@@ -33,8 +34,9 @@ def node(name: str, disk: str) -> Object:
 
 
 @pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    with Cluster(version="1.36", nodes=0) as made:
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A cluster of 1.36, or of the minor that a test names."""
+    with Cluster(version=getattr(request, "param", "1.36"), nodes=0) as made:
         made.clock.hold()
         labels = {"resource.kubernetes.io/admin-access": "true"}
         made.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}})
@@ -77,6 +79,76 @@ def test_devices_are_allocated_as_recorded(cluster: Cluster, line: str) -> None:
     assert {name: allocation_of(cluster, name) for name in story["allocations"]} == story["allocations"]
 
 
+# --- Bounds -----------------------------------------------------------------------------------------------------------
+
+_PLUGIN = 'running "DynamicResources" filter plugin: '
+_OTHER_NODES = "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector"
+_TIMED_OUT = [
+    ("1.35", "Unschedulable", f"{_OTHER_NODES}, 1 timed out trying to allocate devices. still not schedulable, preemption: "
+     "0/2 nodes are available: 2 Preemption is not helpful for scheduling."),
+    ("1.36", "SchedulerError", f"{_PLUGIN}node n1: timed out trying to allocate devices"),
+    ("1.37", "SchedulerError", f"{_PLUGIN}node n1: timed out trying to allocate devices"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("cluster", "reason", "message"), _TIMED_OUT, indirect=["cluster"])
+def test_a_search_without_end_is_given_up(cluster: Cluster, reason: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_allocator, "_FILTER_TIMEOUT", 0.02)
+    made = claim("a", count=16)
+    never = {"deviceClassName": "gpu", "selectors": [{"cel": {"expression": "false"}}]}
+    made["spec"]["devices"]["requests"].append({"name": "q", "exactly": never})
+    create(cluster, CLASS, devices(*(f"d{number}" for number in range(40))), made, on_n1(pod("p", "a")))
+    assert outcome_of(cluster, "p") == [["False", reason, message]]
+
+
+def test_a_pod_may_need_more_devices_than_calls_can_nest(cluster: Cluster) -> None:
+    names = [f"c{number}" for number in range(32)]
+    wanted = pod("p", names[0])
+    wanted["spec"]["resourceClaims"] = [{"name": name, "resourceClaimName": name} for name in names]
+    wanted["spec"]["containers"][0]["resources"]["claims"] = [{"name": name} for name in names]
+    shared = devices(*(f"d{number}" for number in range(32)), allowMultipleAllocations=True)
+    create(cluster, CLASS, shared, *(claim(name, count=32) for name in names), wanted)
+    assert outcome_of(cluster, "p") == ["bound", "n1"]
+
+
+@pytest.mark.parametrize("cluster", ["1.37"], indirect=True)
+def test_a_claim_has_at_most_32_devices(cluster: Cluster) -> None:
+    """1.37 names the request; devices.jsonl has what 1.36 says."""
+    made = claim("a", count=20)
+    made["spec"]["devices"]["requests"].append({"name": "q", "exactly": {"deviceClassName": "gpu", "count": 13}})
+    create(cluster, CLASS, devices("d"), made, on_n1(pod("p", "a")))
+    message = f"{_PLUGIN}claim NS/a, request q: adding 13 devices exceeds the claim limit of 32, with 20 already accounted for"
+    assert outcome_of(cluster, "p") == [["False", "SchedulerError", message]]
+
+
+@pytest.mark.parametrize("cluster", ["1.37"], indirect=True)
+def test_the_plugin_is_silent_about_claims_after_filtering(cluster: Cluster) -> None:
+    """1.37 does not say that a pod with claims is still not schedulable; devices.jsonl has what 1.36 says."""
+    create(cluster, CLASS, devices("d"), claim("a", count=2), on_n1(pod("p", "a")))
+    message = "0/2 nodes are available: 1 cannot allocate all claims, 1 node(s) didn't match Pod's node affinity/selector."
+    rest = "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+    assert outcome_of(cluster, "p") == [["False", "Unschedulable", f"{message} {rest}"]]
+
+
+def test_a_plugin_that_fails_while_pods_are_preempted_is_told(cluster: Cluster) -> None:
+    for name, value in (("low", 1), ("high", 1000)):
+        kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+        cluster.create({**kind, "metadata": {"name": name}, "value": value})
+    cluster.patch("nodes", "n1", {"status": {"allocatable": {"cpu": "1", "pods": "9"}}}, subresource="status")
+    low, high = (on_n1(pod(name, "bad")) for name in ("low", "high"))
+    for one in (low, high):
+        one["spec"]["priorityClassName"] = one["metadata"]["name"]
+        one["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "800m"}
+    del low["spec"]["resourceClaims"], low["spec"]["containers"][0]["resources"]["claims"]
+    selector = {"cel": {"expression": 'device.attributes["gpu.example.com"].nope == "a"'}}
+    create(cluster, CLASS, devices("d"), claim("bad", selectors=[selector]), low)
+    create(cluster, high)
+    assert outcome_of(cluster, "low") == ["bound", "n1"]
+    message = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector."
+    failure = f"preemption: {_PLUGIN}claim NS/bad: selector #0: CEL runtime error: no such key: nope"
+    assert outcome_of(cluster, "high") == [["False", "Unschedulable", f"{message} {failure}"]]
+
+
 # --- Lives of claims --------------------------------------------------------------------------------------------------
 
 
@@ -100,6 +172,11 @@ def pod(name: str, claim_name: str) -> Object:
     container = {"name": "c", "image": "app", "resources": {"claims": [{"name": "x"}]}}
     spec = {"containers": [container], "resourceClaims": [{"name": "x", "resourceClaimName": claim_name}]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def on_n1(made: Object) -> Object:
+    made["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "n1"}
+    return made
 
 
 def create(cluster: Cluster, *objects: Object) -> None:
