@@ -136,6 +136,18 @@ def _storage_error(what: str, code: int, key: str, problem: str) -> str:
     return f"StorageError: {what}, Code: {code}, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {problem}"
 
 
+def describe_refusal(user: str, verb: str, resource: str, subresource: str, *, group: str, namespace: str) -> str:
+    """Returns what a user may not do with a resource (forbiddenMessage); "" as the namespace stands for all of the cluster."""
+    what = f"{resource}/{subresource}" if subresource else resource
+    where = f"in the namespace {go_quote(namespace)}" if namespace else "at the cluster scope"
+    return f"User {go_quote(user)} cannot {verb} resource {go_quote(what)} in API group {go_quote(group)} {where}"
+
+
+def sanitise(text: str) -> str:
+    """Escapes HTML characters, as the real server does."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
 def forbidden(group: str, resource: str, name: str, problem: str) -> StatusError:
     what = group_resource(group, resource)
     if not what:

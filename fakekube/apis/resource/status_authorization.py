@@ -7,13 +7,15 @@ DRAResourceClaimGranularStatusAuthorization.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Final
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import forbidden
+from fakekube.apimachinery.errors.status import describe_refusal, sanitise
+from fakekube.apimachinery.errors.status import forbidden as status_forbidden
 from fakekube.apis.rest.strategy import WriteContext
 from fakekube.apis.well_known import NODE_NAME_KEY, SERVICE_ACCOUNT_USERNAME_PREFIX
-from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
 
 _GROUP: Final = "resource.k8s.io"
@@ -43,8 +45,8 @@ def _authorize_devices(context: WriteContext, status: Object, old: Object) -> li
         verbs.insert(0, f"associated-node:{context.verb}")
     errors = []
     for driver in sorted(_find_changed_drivers(status, old)):
-        refusals = [_refusal(context, "driver", verb, context.namespace, driver) for verb in verbs]
-        if all(refusals):
+        refusals = list(takewhile(bool, (_refusal(context, "driver", verb, context.namespace, driver) for verb in verbs)))
+        if len(refusals) == len(verbs):
             needed = f'changing status.devices requires resource="resourceclaims/driver", verb="[{" ".join(verbs)}]"'
             errors.append(forbidden("status.devices", f"{needed} permission: {refusals[0]}"))
     return errors
@@ -82,7 +84,6 @@ def _refusal(context: WriteContext, subresource: str, verb: str, namespace: str,
     allowed, reason = context.authorize({**asked, "verb": verb, "namespace": namespace, "name": name})
     if allowed:
         return ""
-    what = f"resourceclaims.{_GROUP} {go_quote(name)}" if name else f"resourceclaims.{_GROUP}"
-    scope = f"in the namespace {go_quote(namespace)}" if namespace else "at the cluster scope"
-    who = f'User {go_quote(context.user)} cannot {verb} resource "resourceclaims/{subresource}" in API group {go_quote(_GROUP)}'
-    return f"{what} is forbidden: {who} {scope}{f': {reason}' if reason else ''}"
+    refusal = describe_refusal(context.user, verb, "resourceclaims", subresource, group=_GROUP, namespace=namespace)
+    problem = f"{sanitise(refusal)}: {reason}" if reason else sanitise(refusal)
+    return status_forbidden(_GROUP, "resourceclaims", name, problem).message

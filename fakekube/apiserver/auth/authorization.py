@@ -217,28 +217,19 @@ def attributes_of(info: RequestInfo, user: User) -> Attributes:
 
 def forbidden(attributes: Attributes, reason: str = "") -> StatusError:
     """Returns the 403 for a request, with the reason and the errors of the authorizers."""
-    problem = sanitise(_description(attributes))
+    problem = status.sanitise(_description(attributes))
     if reason:
         problem = f"{problem}: {reason}"
     return status.forbidden(attributes.group, attributes.resource, attributes.name, problem)
 
 
-def sanitise(text: str) -> str:
-    """Escapes HTML characters, as the real server does."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
 def _description(attributes: Attributes) -> str:
-    who = f"User {go_quote(attributes.user.name)} cannot {attributes.verb}"
+    user, verb = attributes.user.name, attributes.verb
     if not attributes.is_resource_request:
-        return f"{who} path {go_quote(attributes.path)}"
-    resource = attributes.resource
-    if attributes.subresource:
-        resource = f"{resource}/{attributes.subresource}"
-    what = f"{who} resource {go_quote(resource)} in API group {go_quote(attributes.group)}"
-    if attributes.namespace:
-        return f"{what} in the namespace {go_quote(attributes.namespace)}"
-    return f"{what} at the cluster scope"
+        return f"User {go_quote(user)} cannot {verb} path {go_quote(attributes.path)}"
+    return status.describe_refusal(
+        user, verb, attributes.resource, attributes.subresource, group=attributes.group, namespace=attributes.namespace
+    )
 
 
 class Lister(Protocol):

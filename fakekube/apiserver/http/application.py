@@ -31,7 +31,7 @@ from fakekube.apiserver.aggregator.aggregator import Aggregator
 from fakekube.apiserver.aggregator.documents import OPENAPI_V3_ROOT
 from fakekube.apiserver.aggregator.proxy import NOT_CACHED, Origin
 from fakekube.apiserver.auth.access import Access
-from fakekube.apiserver.auth.authorization import UndecidedError, sanitise
+from fakekube.apiserver.auth.authorization import UndecidedError
 from fakekube.apiserver.endpoints import handlers
 from fakekube.apiserver.endpoints.request import Query, Request, RequestInfo, Response, User
 from fakekube.apiserver.http import auditing, responses
@@ -429,7 +429,7 @@ def _unknown_target(environ: Environment) -> Response:
 def _internal_error(environ: Environment, problem: str) -> Response:
     """Returns the response for a filter that fails."""
     uri = request_uri(environ)
-    return responses.http_error(500, sanitise(f"Internal Server Error: {go_quote(uri)}: {problem}"))
+    return responses.http_error(500, status.sanitise(f"Internal Server Error: {go_quote(uri)}: {problem}"))
 
 
 def _panic(exchange: _Exchange, problem: Exception, *, cbor: bool) -> Response:
