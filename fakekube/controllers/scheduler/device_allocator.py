@@ -10,6 +10,7 @@ Specified by: k8s.io/dynamic-resource-allocation/structured/internal/experimenta
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import thread_time
@@ -152,40 +153,19 @@ class _Result:
     """What is taken of a shared device; None if the device is not shared."""
 
 
-@with_deep_stack
-def allocate(
-    node: StoredObject,
-    claims: Sequence[StoredObject],
-    slices: Sequence[StoredObject],
-    find_class: Callable[[str], StoredObject | None],
-    taken: Allocated,
-    *,
-    minor: int,
-) -> list[Object] | None:
-    """Returns the allocation of each claim on a node; None if the node has not all devices.
+class Allocator:
+    """Allocates the claims of a pod, on one node after the other.
 
     Args:
-        node: the node.
         claims: the claims, which are not allocated.
         slices: all ResourceSlices.
         find_class: returns a DeviceClass.
         taken: what other claims have taken.
         minor: the minor of the scheduler, whose errors it has, e.g. 37.
-
-    Raises:
-        AllocationError: something is wrong with a claim, a class or a pool.
-        AllocationTimeout: the search takes too long.
-        InvalidPools: the node has not all devices, and some of its pools are invalid.
     """
-    return _Allocator(node, claims, slices, find_class, taken, minor=minor).allocate()
-
-
-class _Allocator:
-    """The allocation for some claims on one node. See `allocate`."""
 
     def __init__(
         self,
-        node: StoredObject,
         claims: Sequence[StoredObject],
         slices: Sequence[StoredObject],
         find_class: Callable[[str], StoredObject | None],
@@ -193,9 +173,36 @@ class _Allocator:
         *,
         minor: int,
     ) -> None:
-        self._node, self._claims, self._find_class, self._taken, self._minor = node, claims, find_class, taken, minor
+        self.claims, self.slices, self.find_class, self.taken, self.minor = claims, slices, find_class, taken, minor
+        self._on_node: defaultdict[str, list[StoredObject]] = defaultdict(list)
+        """Node → the slices that only it can reach; "" → those that others may need."""
+        for one in slices:
+            self._on_node["" if one["spec"].get("sharedCounters") else one["spec"].get("nodeName", "")].append(one)
+
+    def slices_for(self, node: StoredObject) -> Sequence[StoredObject]:
+        """Returns the slices that a node may need."""
+        return [*self._on_node.get(node["metadata"]["name"], ()), *self._on_node.get("", ())]
+
+    @with_deep_stack
+    def allocate(self, node: StoredObject) -> list[Object] | None:
+        """Returns the allocation of each claim on a node; None if the node has not all devices.
+
+        Raises:
+            AllocationError: something is wrong with a claim, a class or a pool.
+            AllocationTimeout: the search takes too long.
+            InvalidPools: the node has not all devices, and some of its pools are invalid.
+        """
+        return _Search(self, node).allocate()
+
+
+class _Search:
+    """The search for devices of one node. See `Allocator.allocate`."""
+
+    def __init__(self, allocator: Allocator, node: StoredObject) -> None:
+        self._claims, self._find_class, self._taken = allocator.claims, allocator.find_class, allocator.taken
+        self._node, self._minor = node, allocator.minor
         self._end = thread_time() + _FILTER_TIMEOUT
-        self._pools = {pool.id: pool for pool in gather_pools(slices, node)}
+        self._pools = {pool.id: pool for pool in gather_pools(allocator.slices_for(node), node, allocator.slices)}
         self._devices = [one for pool in self._pools.values() if pool.is_usable for one in pool.devices]
         self._taking: dict[DeviceID, list[int]] = {}
         """Device → the indices of the claims for which it is taken as a whole."""
@@ -203,12 +210,12 @@ class _Allocator:
         """Shared device → what is taken of it."""
         self._left: dict[PoolID, dict[tuple[str, str], Quantity]] = {}
         """Pool → what is left of its counters, by set and name."""
-        self._results: list[list[_Result]] = [[] for _ in claims]
-        self._constraints = [[_Constraint(one) for one in _spec(claim).get("constraints") or ()] for claim in claims]
-        self._requests = [self._requests_of(claim) for claim in claims]
+        self._results: list[list[_Result]] = [[] for _ in self._claims]
+        self._constraints = [[_Constraint(one) for one in _spec(claim).get("constraints") or ()] for claim in self._claims]
+        self._requests = [self._requests_of(claim) for claim in self._claims]
 
     def allocate(self) -> list[Object] | None:
-        """See `allocate`."""
+        """See `Allocator.allocate`."""
         if self._allocate_claim(0):
             return [self._allocation(index) for index in range(len(self._claims))]
         if any(pool.is_invalid for pool in self._pools.values()):

@@ -7,7 +7,7 @@ pkg/scheduler/framework/plugins/dynamicresources/allocateddevices.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -114,11 +114,16 @@ def matches_node(placement: Mapping[str, Any], node: StoredObject) -> bool:
     return bool(placement.get("allNodes")) or (selector is not None and selects_node(selector, node))
 
 
-def gather_pools(slices: Iterable[StoredObject], node: StoredObject) -> list[Pool]:
-    """Returns the pools with devices that a node may reach, in the order in which they are tried (GatherPools)."""
-    every = list(slices)
+def gather_pools(slices: Iterable[StoredObject], node: StoredObject, every: Sequence[StoredObject]) -> list[Pool]:
+    """Returns the pools with devices that a node may reach, in the order in which they are tried (GatherPools).
+
+    Args:
+        slices: those that the node may need; others are left out.
+        node: the node.
+        every: all slices, also those of other nodes.
+    """
     found: dict[PoolID, list[StoredObject]] = {}
-    for one in every:
+    for one in slices:
         if _is_relevant(one["spec"], node):
             known = found.setdefault(_pool_of(one), [])
             newest = known[0]["spec"]["pool"]["generation"] if known else -1

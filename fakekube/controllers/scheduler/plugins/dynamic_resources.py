@@ -9,7 +9,7 @@ k8s.io/dynamic-resource-allocation/resourceclaim/claim.go.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from fakekube.apimachinery.selectors.nodes import selects_node
 from fakekube.base.objects import Object, StoredObject
@@ -27,7 +27,7 @@ from fakekube.controllers.scheduler.framework import (
 from fakekube.controllers.volumes.binding import not_created_for_pod
 
 if TYPE_CHECKING:
-    from fakekube.controllers.scheduler.devices import Allocated
+    from fakekube.controllers.scheduler.device_allocator import Allocator
 
 CLAIMS: Final = "resourceclaims.resource.k8s.io"
 SLICES: Final = "resourceslices.resource.k8s.io"
@@ -84,7 +84,7 @@ class DynamicResources(FilterPlugin):
     def __init__(self, cycle: Cycle, claims: Sequence[StoredObject]) -> None:
         self._cycle, self.claims = cycle, claims
         self._unallocated = [one for one in claims if allocation_of(one) is None]
-        self._taken: Allocated | None = None
+        self._allocator: Allocator | None = None
         self.allocations: dict[str, list[Object]] = {}
         """Node → the allocations of the claims that are not allocated."""
 
@@ -114,22 +114,13 @@ class DynamicResources(FilterPlugin):
 
     def _allocate(self, node: NodeInfo) -> Status | None:
         """Finds devices of a node for the claims that are not allocated. Raises SchedulingError."""
-        from fakekube.controllers.scheduler.device_allocator import AllocationTimeout, InvalidPools, allocate
-        from fakekube.controllers.scheduler.devices import AllocationError, gather_allocated
+        from fakekube.controllers.scheduler.device_allocator import AllocationTimeout, InvalidPools
+        from fakekube.controllers.scheduler.devices import AllocationError
 
-        lister = self._cycle.lister
-        if self._taken is None:
-            self._taken = gather_allocated(lister.list(CLAIMS))
-        slices: list[Any] = list(lister.list(SLICES))
+        if self._allocator is None:
+            self._allocator = self._new_allocator()
         try:
-            found = allocate(
-                node.obj,
-                self._unallocated,
-                slices,
-                lambda name: lister.get(CLASSES, "", name),
-                self._taken,
-                minor=self._cycle.minor,
-            )
+            found = self._allocator.allocate(node.obj)
         except AllocationError as error:
             raise SchedulingError(f'running "{self.name}" filter plugin: {error}') from error
         except AllocationTimeout as error:
@@ -142,6 +133,15 @@ class DynamicResources(FilterPlugin):
             return self._refuse("cannot allocate all claims")
         self.allocations[node.name] = found
         return None
+
+    def _new_allocator(self) -> Allocator:
+        from fakekube.controllers.scheduler.device_allocator import Allocator
+        from fakekube.controllers.scheduler.devices import gather_allocated
+
+        lister = self._cycle.lister
+        taken = gather_allocated(lister.list(CLAIMS))
+        slices = list(lister.list(SLICES))
+        return Allocator(self._unallocated, slices, lambda name: lister.get(CLASSES, "", name), taken, minor=self._cycle.minor)
 
 
 def _check_claim(claim: StoredObject, cycle: Cycle) -> None:
