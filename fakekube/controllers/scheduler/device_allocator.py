@@ -42,8 +42,8 @@ BINDING_CONDITIONS: Final = ("bindingConditions", "bindingFailureConditions")
 _MAX_RESULTS: Final = 32
 #: The first minor whose errors name the request with which a claim exceeds the maximum.
 _NAMES_REQUEST_SINCE: Final = 37
-#: Seconds of processor time for one node; the real scheduler has ten real seconds (DynamicResourcesArgs.filterTimeout).
-_FILTER_TIMEOUT: Final = 2.0
+#: Seconds of processor time for one node (DynamicResourcesArgs.filterTimeout, which are real seconds there).
+_FILTER_TIMEOUT: Final = 10.0
 #: Returns what an attempt has taken.
 _Undo = Callable[[], None]
 
