@@ -101,14 +101,14 @@ class ClaimBinder:
         """Adds an allocation, and the pod to the users of a claim; reads it again after a conflict. Raises ApiError."""
         found: Object = dict(claim)
         metadata = claim["metadata"]
-        for attempt in range(_ATTEMPTS):
+        for _ in range(_ATTEMPTS - 1):
             try:
                 return self._write_once(found, allocation, pod)
             except ApiError as error:
-                if error.reason != "Conflict" or attempt == _ATTEMPTS - 1:
+                if error.reason != "Conflict":
                     raise
                 found = self._client.get(CLAIMS, metadata["name"], namespace=metadata["namespace"])
-        raise AssertionError("unreachable")
+        return self._write_once(found, allocation, pod)
 
     def _write_once(self, claim: Object, allocation: Object | None, pod: StoredObject) -> Object:
         metadata = claim["metadata"]

@@ -202,8 +202,9 @@ def _claim_names(pod: PodInfo, claim: StoredObject) -> set[str | None]:
     """Returns the names of a pod's claims in the namespace of a claim."""
     from fakekube.controllers.resource_claim import claim_name
 
-    is_near = claim["metadata"]["namespace"] == pod.namespace
-    return {claim_name(pod.obj, one) for one in pod.obj["spec"].get("resourceClaims") or ()} if is_near else set()
+    if claim["metadata"]["namespace"] != pod.namespace:
+        return set()
+    return {claim_name(pod.obj, one) for one in pod.obj["spec"].get("resourceClaims") or ()}
 
 
 _HINTS: Final[Mapping[str, Callable[[PodInfo, ClusterEvent], bool]]] = {

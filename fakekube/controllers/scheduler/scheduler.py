@@ -373,7 +373,7 @@ class Scheduler(Reconciler):
 
     def reconcile(self, key: Key) -> None:
         if key.namespace == "bind":
-            self._bind_after_volumes(key.name)
+            self._bind_waiting_pod(key.name)
             return
         while self._refused:
             self._queue.activate(self._refused.pop())
@@ -432,7 +432,7 @@ class Scheduler(Reconciler):
         except ApiError as error:
             self._handle_binding_error(pod, error)
 
-    def _bind_after_volumes(self, uid: str) -> None:
+    def _bind_waiting_pod(self, uid: str) -> None:
         """Binds a pod, if it waits for its claims and all are bound."""
         if uid in self._waiting and self._has_all_claims(self._waiting[uid][0].obj):
             pod, node = self._waiting.pop(uid)
