@@ -22,7 +22,7 @@ from fakekube.base.chance import random_uuid
 from fakekube.base.depth import with_deep_stack
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.scheduler.devices import (
-    Allocated,
+    AllocatedState,
     AllocationError,
     Capacity,
     Device,
@@ -169,7 +169,7 @@ class Allocator:
         claims: Sequence[StoredObject],
         slices: Sequence[StoredObject],
         find_class: Callable[[str], StoredObject | None],
-        taken: Allocated,
+        taken: AllocatedState,
         *,
         minor: int,
     ) -> None:

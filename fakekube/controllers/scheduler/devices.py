@@ -337,7 +337,7 @@ def _violates(amount: Quantity, policy: StoredObject | None) -> bool:
 
 
 @dataclass(slots=True)
-class Allocated:
+class AllocatedState:
     """What claims have taken."""
 
     devices: set[DeviceID] = field(default_factory=set)
@@ -355,9 +355,9 @@ class Allocated:
             known[name] = known[name] + amount if name in known else amount
 
 
-def gather_allocated(claims: Iterable[StoredObject]) -> Allocated:
+def gather_allocated_state(claims: Iterable[StoredObject]) -> AllocatedState:
     """Returns what allocated claims have taken; administrative access takes nothing (GatherAllocatedState)."""
-    found = Allocated()
+    found = AllocatedState()
     for claim in claims:
         for result in (((claim.get("status") or {}).get("allocation") or {}).get("devices") or {}).get("results") or ():
             id_ = DeviceID(result["driver"], result["pool"], result["device"])

@@ -136,10 +136,10 @@ class DynamicResources(FilterPlugin):
 
     def _new_allocator(self) -> Allocator:
         from fakekube.controllers.scheduler.device_allocator import Allocator
-        from fakekube.controllers.scheduler.devices import gather_allocated
+        from fakekube.controllers.scheduler.devices import gather_allocated_state
 
         lister = self._cycle.lister
-        taken = gather_allocated(lister.list(CLAIMS))
+        taken = gather_allocated_state(lister.list(CLAIMS))
         slices = list(lister.list(SLICES))
         return Allocator(self._unallocated, slices, lambda name: lister.get(CLASSES, "", name), taken, minor=self._cycle.minor)
 
