@@ -79,7 +79,6 @@ LIVES: tuple[Sequence[str], ...] = (
     ("C6/gone", "C6/vanished", "C5/child", "S3/deletion-fault", "C5/foreign"),
     ("C4/added", "C4/removed", "C4/deleting", "C4/kept"),
     ("R7/object", "R2/writes-once", "R6/denied", "R1/write"),
-    ("S3/in-step", "S3/removed", "S3/back"),
 )
 
 #: The first letters of ids, in the order of docs/client-rules.md.

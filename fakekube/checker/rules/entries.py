@@ -18,7 +18,7 @@ from fakekube.checker.waits import await_quiet
 from fakekube.checker.writes import require_writes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from fakekube.base.objects import Object
     from fakekube.checker.alterations import Path
@@ -62,17 +62,20 @@ class RemovedEntries(Rule):
         full = self._make_full(trial, entries)
         changed, *others = reversed(plain)
         self.name_of_copy = changed.names()[0]
-        self._change(trial, changed, entries.additions())
 
         def compare_added() -> Compared:
             return Compared(trial, others[0], full, changed, _GOES_WITH_ENTRY)
 
-        trial.await_until(lambda: not compare_added().stale(), trial.reaction_timeout)
+        def is_added() -> bool:
+            return not compare_added().stale()
+
+        if is_added():
+            raise NotExercised("nothing that the client writes follows another entry of a map or a list")
+        self._change(trial, changed, entries.additions(), is_added)
         added = compare_added()
         self.followed = {*added.find_followed(), *((place, ()) for place in added.find_made())}
         if not self.followed:
-            raise NotExercised("nothing that the client writes follows an entry that is added to a map or a list")
-        self._change(trial, changed, entries.removals())
+            raise NotExercised("what the client writes follows another entry only if the object has it from the beginning")
 
         def find_left() -> list[tuple[Place, Path]]:
             compared = Compared(trial, full[0], others, changed, _GOES_WITH_ENTRY)
@@ -80,7 +83,7 @@ class RemovedEntries(Rule):
             found = sorted(left & self.followed, key=lambda one: (_is_whole(*one), str(one)))
             return [one for one in found if compared.can_change(trial, *one)]
 
-        trial.await_until(lambda: not find_left(), trial.reaction_timeout)
+        self._change(trial, changed, entries.removals(), lambda: not find_left())
         self.left = next(iter(find_left()), None)
 
     @staticmethod
@@ -105,9 +108,11 @@ class RemovedEntries(Rule):
                 raise NotExercised("the client does not react to copies with more entries as to the sample")
 
     @staticmethod
-    def _change(trial: Trial, copy: Copy, changes: Sequence[Object]) -> None:
+    def _change(trial: Trial, copy: Copy, changes: Sequence[Object], is_done: Callable[[], bool]) -> None:
+        """Changes a copy, and waits until the client has done what follows, or has had the time for it."""
         mark = trial.trace.mark()
         apply_step(trial, copy, changes)
+        trial.await_until(is_done, trial.reaction_timeout)
         await_quiet(trial, mark, [copy.token])
 
     def judge_trace(self, trial: Trial) -> Verdict:

@@ -31,9 +31,13 @@ class Check:
 
 @pytest.mark.parametrize(
     ("awaited", "verdict", "evidence"),
-    [(Check(""), "pass", ""), (Check("S3"), "fail", "metadata.annotations.seen of configmaps for sample-")],
+    [
+        (Check(""), "pass", ""),
+        (Check("S3"), "fail", "metadata.annotations.seen of configmaps for sample-"),
+        (Check("same"), "not exercised", "nothing that the client writes follows another entry"),
+    ],
     indirect=["awaited"],
-    ids=["good", "bad"],
+    ids=["good", "bad", "same"],
 )
 def test_what_an_entry_has_brought_goes_with_it(awaited: Report, verdict: str, evidence: str) -> None:
     assert awaited["S3"].verdict == verdict
