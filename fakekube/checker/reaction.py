@@ -28,7 +28,7 @@ from fakekube.checker.trace import LEASES, WRITES
 from fakekube.controllers.client import ApiError, UnknownResource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Set
 
     from fakekube.base.objects import Object, StoredObject
     from fakekube.checker.trace import Call, Stream
@@ -274,6 +274,15 @@ def find_differences(old: StoredObject, new: StoredObject) -> dict[tuple[str | i
 def has_controller(obj: Object) -> bool:
     """Reports whether an object has a controller reference."""
     return any(owner.get("controller") for owner in obj["metadata"].get("ownerReferences") or ())
+
+
+def controlled_by(children: Iterable[Object], uids: Set[str]) -> list[Object]:
+    """Returns the children whose controller has one of some uids."""
+    return [
+        child
+        for child in children
+        if any(owner.get("uid") in uids and owner.get("controller") for owner in child["metadata"].get("ownerReferences") or ())
+    ]
 
 
 def is_time(value: Any) -> bool:

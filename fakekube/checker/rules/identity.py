@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.provocations import shape_of
-from fakekube.checker.reaction import Copy, children_of, written_fields
+from fakekube.checker.reaction import Copy, children_of, controlled_by, written_fields
 from fakekube.checker.rule import Rule
 from fakekube.checker.sample import new_token
 from fakekube.checker.verdict import NotExercised, Verdict
@@ -170,7 +170,7 @@ class RecreatedOwner(Rule):
     def require(self, baseline: Baseline) -> None:
         require_children(baseline)
         if not baseline.owns_children:
-            raise NotExercised("the client creates no children with ownerReferences")
+            raise NotExercised("the client creates no children whose controller is the object")
 
     def cluster_arguments(self) -> dict[str, Any]:
         return {"profile": "apiserver"}  # without the garbage collector, so that the old children still exist
@@ -179,7 +179,7 @@ class RecreatedOwner(Rule):
         resources = sorted(trial.baseline.reaction.children)
         old = trial.copies[0]
         uids = {obj["metadata"]["uid"] for obj in old.objects}
-        children = {one: _filter_by_owner(children_of(trial.cluster, old, one), uids) for one in resources}
+        children = {one: controlled_by(children_of(trial.cluster, old, one), uids) for one in resources}
         self.old = {child["metadata"]["uid"]: (one, child) for one, some in children.items() for child in some}
         with trial.disconnect():
             trial.delete(old)
@@ -205,14 +205,14 @@ class RecreatedOwner(Rule):
         for resource, child in self.old.values():
             now = [one for one in children_of(trial.cluster, new, resource) if _has_same_uid(one, child)]
             owners = {str(owner.get("uid")) for owner in child["metadata"].get("ownerReferences") or ()}
-            if (resource, child["metadata"]["name"]) in names and _filter_by_owner(now, owners):
+            if (resource, child["metadata"]["name"]) in names and controlled_by(now, owners):
                 with suppress(ApiError):
                     remove(trial, resource, child)
 
     @staticmethod
     def _lacking(trial: Trial, new: Copy, resources: list[str]) -> list[str]:
         uids = {obj["metadata"]["uid"] for obj in new.objects}
-        return [one for one in resources if not _filter_by_owner(children_of(trial.cluster, new, one), uids)]
+        return [one for one in resources if not controlled_by(children_of(trial.cluster, new, one), uids)]
 
     def judge(self, trial: Trial) -> Verdict:
         verdict = self.verdict or self._judge_children(trial) or _judge_replaced(trial, self.replaced)
@@ -253,7 +253,7 @@ class RecreatedOwner(Rule):
                 if self.new.mark < call.number and (not handled or any(map(is_taken_over, fields))):
                     now = next((one for one in children_of(trial.cluster, self.new, resource) if _has_same_uid(one, child)), None)
                     uids = {obj["metadata"]["uid"] for obj in self.new.objects}
-                    if now is None or _filter_by_owner([now], uids):
+                    if now is None or controlled_by([now], uids):
                         continue  # adopted or deleted since
                     return Verdict.failure(
                         f"writes {resource}/{metadata['name']}, which belongs to a deleted owner", *trial.excerpt([call])
@@ -263,14 +263,6 @@ class RecreatedOwner(Rule):
 
 def _has_same_uid(one: Object, other: Object) -> bool:
     return bool(one["metadata"]["uid"] == other["metadata"]["uid"])
-
-
-def _filter_by_owner(children: list[Object], uids: set[str]) -> list[Object]:
-    return [
-        child
-        for child in children
-        if any(owner.get("uid") in uids and owner.get("controller") for owner in child["metadata"].get("ownerReferences") or ())
-    ]
 
 
 class AlreadyGone(Rule):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import fakekube
-from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, children_of, effects_of, mentions_in
+from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, children_of, controlled_by, effects_of, mentions_in
 from fakekube.checker.trace import Trace
 from fakekube.checker.trial import Trial
 
@@ -173,3 +173,16 @@ def test_a_write_of_what_names_only_the_last_copy_is_not_expected(sample: Sample
     sample.send("POST", f"{NAMESPACE}/secrets", {"metadata": {"name": "last", "annotations": {"name": "bcdfgh"}}})
     sample.send("PATCH", f"{NAMESPACE}/secrets/last", {"metadata": {"annotations": {"name": "other"}}})
     assert not sample.reaction().visible
+
+
+@pytest.mark.parametrize(
+    ("reference", "controlled"),
+    [
+        ({"uid": "u1", "controller": True}, True),
+        ({"uid": "u1"}, False),  # an owner only
+        ({"uid": "u2", "controller": True}, False),
+    ],
+)
+def test_a_child_is_controlled_by_the_owner_that_is_its_controller(reference: Object, controlled: bool) -> None:
+    child = {"metadata": {"name": "child", "ownerReferences": [reference]}}
+    assert controlled_by([child, {"metadata": {"name": "alone"}}], {"u1"}) == ([child] if controlled else [])
