@@ -13,7 +13,7 @@ from fakekube.checker.writes import delete_children, drop_finalizers, own_object
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Baseline, Trial
@@ -122,8 +122,7 @@ class ChildDeletionsBehindEnd(MissedDeletions):
 
     def provoke(self, trial: Trial) -> None:
         lost = trial.copies[0]
-        repaired = [one for one in watched_children(trial.baseline) if is_repaired(trial, lost, one)]
-        require_repaired(repaired)
+        repaired = require_repaired(trial, lost, watched_children(trial.baseline))
         await_long_watches(trial)
         with trial.faults.on("watch").hang(label="held up"):
             await_requests(trial, trial.end_watches())
@@ -146,10 +145,8 @@ class MissedDeletionsOfChildren(MissedDeletions):
         watched_children(baseline)
 
     def provoke(self, trial: Trial) -> None:
-        kinds = watched_children(trial.baseline)
         lost = trial.copies[0]
-        repaired = [resource for resource in kinds if is_repaired(trial, lost, resource)]
-        require_repaired(repaired)
+        repaired = require_repaired(trial, lost, watched_children(trial.baseline))
         with ExitStack() as disconnected:  # only the children: a list of their owners would make the client look at them anyway
             for resource in repaired:
                 disconnected.enter_context(trial.faults.on("list,watch", resource).refuse(label="disconnected"))
@@ -250,17 +247,17 @@ def watched_children(baseline: Baseline) -> list[str]:
 
 
 def has_own_watch(baseline: Baseline, resource: str) -> bool:
-    """Reports whether the client watches the children of a resource by a stream that delivers no objects of the sample, and they
-    do not run to an end, after which they may go."""
+    """Reports whether the client watches children by a stream that delivers no objects of the sample; not if the children run to
+    completion, because a client need not recreate those."""
     streams = baseline.streams.items()
     return resource not in _RUN_ONCE and any(one == resource and key not in baseline.delivering for key, one in streams)
 
 
-#: Resources whose objects do their work once.
+#: Resources whose objects run to completion, or do their work once.
 _RUN_ONCE = frozenset({"pods", "jobs.batch", "certificatesigningrequests.certificates.k8s.io"})
 
 
-def is_repaired(trial: Trial, copy: Copy, resource: str) -> bool:
+def _is_repaired(trial: Trial, copy: Copy, resource: str) -> bool:
     """Reports whether the client recreates children whose deletion it sees: each time, because once may be a coincidence.
 
     Raises ClientEnded, HotLoop and Decided.
@@ -285,10 +282,15 @@ def is_repaired(trial: Trial, copy: Copy, resource: str) -> bool:
 _REPAIRS, _REPAIRED_WITHIN = 2, 3.0
 
 
-def require_repaired(resources: Sequence[str]) -> None:
-    """Raises NotExercised if the client recreates none of its children."""
-    if not resources:
+def require_repaired(trial: Trial, copy: Copy, resources: Iterable[str]) -> list[str]:
+    """Returns those of some resources whose children the client recreates when they are deleted.
+
+    Raises NotExercised if there are none, and ClientEnded, HotLoop and Decided.
+    """
+    found = [one for one in resources if _is_repaired(trial, copy, one)]
+    if not found:
         raise NotExercised("the client does not recreate deleted children")
+    return found
 
 
 RULES = (

@@ -17,7 +17,7 @@ from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.provocations import answer_with
 from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, children_of, effects_of
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.deletions import has_own_watch, is_repaired, require_repaired, watched_children
+from fakekube.checker.rules.deletions import has_own_watch, require_repaired, watched_children
 from fakekube.checker.rules.lists import require_lists
 from fakekube.checker.sample import new_token
 from fakekube.checker.trace import LEASES, WRITES, mentions
@@ -222,7 +222,7 @@ class MissedChildDeletion(Rule):
     expected_seconds = 12.0
 
     ignored: str = ""
-    """A resource of children that the client watches for their own sake, and does not make again."""
+    """The resource of children that the client watches by a stream of their own, and does not recreate; "" if there is none."""
 
     def require(self, baseline: Baseline) -> None:
         require_children(baseline)
@@ -230,12 +230,14 @@ class MissedChildDeletion(Rule):
     def provoke(self, trial: Trial) -> None:
         subject = trial.copies[0]
         resources = trial.baseline.reaction.children
-        mended = [one for one in resources if is_repaired(trial, subject, one)]
-        watched = sorted(one for one in resources if has_own_watch(trial.baseline, one))
-        if watched and not mended and not trial.await_reaction(subject):
+        try:
+            mended = require_repaired(trial, subject, resources)
+        except NotExercised:
+            watched = sorted(one for one in resources if has_own_watch(trial.baseline, one))
+            if not watched or trial.await_reaction(subject):
+                raise
             self.ignored, subject.judged = watched[0], False
             return
-        require_repaired(mended)
         trial.await_all()
         with trial.disconnect():
             for one in mended:
@@ -246,7 +248,7 @@ class MissedChildDeletion(Rule):
         if not self.ignored:
             return Verdict.success()
         return Verdict.warning(
-            f"watches {self.ignored}, and does not make those for {trial.copies[0].names()[0]} again when they are deleted",
+            f"watches {self.ignored}, and does not recreate those for {trial.copies[0].names()[0]} when they are deleted",
             *trial.excerpt(),
             by_time=True,
         )
@@ -494,8 +496,7 @@ class UnseenChild(MissedChange):
 
     def provoke(self, trial: Trial) -> None:
         known = trial.copies[0]
-        mended = [one for one in watched_children(trial.baseline) if is_repaired(trial, known, one)]
-        require_repaired(mended)
+        mended = require_repaired(trial, known, watched_children(trial.baseline))
         self.reaction = self.learn(trial)
         with ExitStack() as untold:
             for resource in mended:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fakekube.checker.pauses import judge_write_backoff
 from fakekube.checker.reaction import children_of
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.deletions import is_repaired, require_repaired
+from fakekube.checker.rules.deletions import require_repaired
 from fakekube.checker.rules.identity import AlreadyThere
 from fakekube.checker.rules.lifecycles import Finalizers
 from fakekube.checker.verdict import Verdict
@@ -48,8 +48,7 @@ class ChildTerminates(Rule):
 
     def provoke(self, trial: Trial) -> None:
         subject = trial.copies[0]
-        resources = [one for one in named_children(trial.baseline) if is_repaired(trial, subject, one)]
-        require_repaired(resources)
+        resources = require_repaired(trial, subject, named_children(trial.baseline))
         kept = [(one, child) for one in resources for child in children_of(trial.cluster, subject, one)]
         for resource, child in kept:
             add_finalizer(trial, resource, child, self.FINALIZER)
@@ -90,8 +89,7 @@ class ChildrenOfTerminating(Rule):
 
     def provoke(self, trial: Trial) -> None:
         subject = trial.copies[0]
-        mended = [one for one in trial.baseline.reaction.children if is_repaired(trial, subject, one)]
-        require_repaired(mended)
+        mended = require_repaired(trial, subject, trial.baseline.reaction.children)
         trial.await_all()
         for resource, obj in own_objects(trial, subject):
             add_finalizer(trial, resource, obj, self.FINALIZER)

@@ -1,4 +1,4 @@
-"""Children that the client makes again when they are deleted, or does not."""
+"""Children that the client recreates when they are deleted, or does not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.checker.rules import sieve
+from fakekube.checker.rules import deletions
 from fakekube.checker.rules.sieve import MissedChildDeletion
 from fakekube.checker.verdict import NotExercised
 
@@ -23,10 +23,10 @@ OBJECTS, CHILDREN = "watch of objects", "watch of children"
         ({OBJECTS: "widgets", CHILDREN: "jobs.batch"}, [OBJECTS], ""),  # which run once
     ],
 )
-def test_a_client_that_watches_its_children_makes_them_again(
+def test_a_client_that_watches_its_children_recreates_them(
     streams: dict[str, str], delivering: list[str], outcome: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sieve, "is_repaired", lambda trial, copy, resource: False)
+    monkeypatch.setattr(deletions, "_is_repaired", lambda trial, copy, resource: False)
     children = {one: 1 for one in (*streams.values(), "configmaps") if one != "widgets"}
     baseline = SimpleNamespace(streams=streams, delivering=delivering, reaction=SimpleNamespace(children=children))
     copy = SimpleNamespace(judged=True, names=lambda: ["wheel"])
