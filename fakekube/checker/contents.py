@@ -1,4 +1,5 @@
-"""Other contents of the objects of a sample: what another client may write into them, as far as the API accepts it.
+"""Other contents of the objects of a sample: what another client may write into them, as far as the API accepts it; and copies
+that have them.
 
 Invariant: an object with such a content can be created, and each of its values can be changed in one that exists. Names of
 objects of the sample stay.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
 from fakekube.checker.alterations import (
@@ -25,8 +26,11 @@ from fakekube.checker.alterations import (
     to_base64,
     with_value,
 )
+from fakekube.checker.client_run import ClientEnded, HotLoop
 from fakekube.checker.reaction import leaves_of
 from fakekube.checker.sample import new_token
+from fakekube.checker.verdict import NotExercised
+from fakekube.checker.waits import await_reactions
 from fakekube.checker.writes import own_object
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.client.client import collection_path
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
 
     from fakekube.base.objects import Object
     from fakekube.checker.alterations import Path
+    from fakekube.checker.reaction import Copy
     from fakekube.checker.trial import Trial
 
 #: An annotation and a label that the sample does not have.
@@ -220,7 +225,7 @@ class MoreEntries:
     def __bool__(self) -> bool:
         return any(self._entries)
 
-    def leave_out_items(self) -> bool:
+    def leave_out(self) -> bool:
         """Leaves out the items of lists; returns False if there are none, or nothing else."""
         maps = [[one for one in entries if one.key is not None] for entries in self._entries]
         if maps == self._entries or not any(maps):
@@ -228,7 +233,7 @@ class MoreEntries:
         self._entries = maps
         return True
 
-    def additions(self) -> list[Object]:
+    def all(self) -> list[Object]:
         """Returns the changes of each object that add the entries."""
         return [changes_between(obj, full) for obj, full in self._pairs()]
 
@@ -289,6 +294,75 @@ def _other_entries(obj: Object, path: Path, ending: str) -> list[_Entry]:
     for inner, value in leaves_of(last):
         changed = with_value(changed, inner, next(iter(other_values(value, ending)), value))
     return [_Entry(path, new_key, value) for value in (changed, last)]
+
+
+class _Changes(Protocol):
+    """Changes of the objects of a sample."""
+
+    def all(self) -> list[Object]:
+        """Returns the changes of each object, a merge patch."""
+
+    def leave_out(self) -> bool:
+        """Leaves out some of the changes; returns False if there are none that it could leave out."""
+
+
+def make_two(trial: Trial, changes: _Changes, what: str) -> Sequence[Copy]:
+    """Makes two copies that have changes from the beginning, waits for the reactions to them, and returns them.
+
+    Changes are left out until the client reacts to the copies as to the sample. Copies to which it does not are not judged.
+
+    Args:
+        trial: the run.
+        changes: the changes.
+        what: what the copies have then, for the reasons, such as "other values".
+
+    Raises NotExercised if the client does not react to any, or if it ends or loops: the API accepts values that mean nothing to a
+    client.
+    """
+    while True:
+        try:
+            made = [_make_with(trial, changes.all()) for _ in range(2)]
+            await_reactions(trial, made, trial.baseline.seconds_to_react(_REACTS_WITHIN * trial.session.slowness()))
+        except (ClientEnded, HotLoop):
+            raise NotExercised(f"the client ends or loops when a copy has {what}") from None
+        if not any(map(trial.missing_of, made)):
+            return made
+        for copy in made:
+            copy.judged = False
+        if not changes.leave_out():
+            raise NotExercised(f"the client does not react to copies with {what} as to the sample")
+
+
+#: In so many seconds most clients react to a copy with other values, if they react to it at all.
+_REACTS_WITHIN = 8.0
+
+
+def _make_with(trial: Trial, changes: Sequence[Object]) -> Copy:
+    """Makes a copy that has changes from the beginning, a merge patch for each of its objects."""
+    left = iter(changes)
+
+    def take(obj: Object) -> None:
+        changed = apply_merge_patch(obj, next(left))
+        obj.clear()
+        obj.update(changed)
+
+    return trial.stimulate(take)
+
+
+def apply_step(trial: Trial, copy: Copy, step: Sequence[Object]) -> None:
+    """Changes the objects of a copy. Raises NotExercised if the API refuses it: together the changes may be more than it
+    accepts."""
+    copy.altered += 1
+    for resource, obj, change in zip(copy.resources, copy.objects, step, strict=True):
+        metadata = obj["metadata"]
+        if not change:
+            continue
+        try:
+            trial.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
+        except ApiError as error:
+            if error.code == 404:
+                continue
+            raise NotExercised(f"the API refuses the changes of {resource}/{metadata['name']}: {error}") from None
 
 
 def _refusal(trial: Trial, method: str, path: str, obj: Object) -> str:

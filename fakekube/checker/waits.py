@@ -15,6 +15,7 @@ from fakekube.checker.verdict import NotExercised
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from fakekube.checker.reaction import Copy
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Trial
 
@@ -58,6 +59,20 @@ def await_requests(trial: Trial, ended: Iterable[Call]) -> list[Call]:
 def await_long_watches(trial: Trial) -> None:
     """Waits until all watches are open for some time: after the end of a short watch many clients list."""
     trial.await_until(lambda: all(trial.now - call.at > SHORT for call in trial.require_watch()), 4 * SHORT)
+
+
+def await_reactions(trial: Trial, copies: Sequence[Copy], seconds: float | None = None) -> None:
+    """Waits for the reactions to copies, until one does not come, and then until the client sends nothing more that names them.
+
+    Args:
+        trial: the run.
+        copies: the copies, in the order in which they were made.
+        seconds: the timeout for each; by default `Trial.reaction_timeout`.
+    """
+    for copy in copies:
+        if not trial.await_reaction(copy, seconds):
+            break
+    await_quiet(trial, copies[0].mark, [copy.token for copy in copies])
 
 
 def await_quiet(trial: Trial, mark: int, tokens: Sequence[str] = ()) -> float:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fakekube.checker.client_run import ClientEnded, HotLoop
-from fakekube.checker.contents import MoreEntries
+from fakekube.checker.comparison import GENERATED, Compared
+from fakekube.checker.contents import MoreEntries, apply_step, make_two
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.history import GENERATED, Compared, KeptInStep, Place, apply_step, make_with
+from fakekube.checker.rules.history import KeptInStep
 from fakekube.checker.verdict import NotExercised, Verdict
-from fakekube.checker.waits import await_quiet
+from fakekube.checker.waits import await_quiet, await_reactions
 from fakekube.checker.writes import require_writes
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from fakekube.base.objects import Object
     from fakekube.checker.alterations import Path
+    from fakekube.checker.comparison import Place
     from fakekube.checker.reaction import Copy
     from fakekube.checker.trial import Baseline, Trial
 
@@ -58,9 +59,9 @@ class RemovedEntries(Rule):
         if not entries:
             raise NotExercised("the sample has no map or list to which the API accepts another entry")
         plain = [trial.copies[0], trial.stimulate(), trial.stimulate()]
-        self._await_quiet(trial, plain)
-        full = self._make_full(trial, entries)
-        changed, *others = reversed(plain)
+        await_reactions(trial, plain)
+        full = make_two(trial, entries, "more entries in a map or a list")
+        *others, changed = plain
         self.name_of_copy = changed.names()[0]
 
         def compare_added() -> Compared:
@@ -71,7 +72,7 @@ class RemovedEntries(Rule):
 
         if is_added():
             raise NotExercised("nothing that the client writes follows another entry of a map or a list")
-        self._change(trial, changed, entries.additions(), is_added)
+        self._change(trial, changed, entries.all(), is_added)
         added = compare_added()
         self.followed = {*added.find_followed(), *((place, ()) for place in added.find_made())}
         if not self.followed:
@@ -85,27 +86,6 @@ class RemovedEntries(Rule):
 
         self._change(trial, changed, entries.removals(), lambda: not find_left())
         self.left = next(iter(find_left()), None)
-
-    @staticmethod
-    def _await_quiet(trial: Trial, copies: Sequence[Copy]) -> None:
-        for copy in copies:
-            trial.await_reaction(copy)
-        await_quiet(trial, copies[0].mark, [copy.token for copy in copies])
-
-    def _make_full(self, trial: Trial, entries: MoreEntries) -> Sequence[Copy]:
-        """Makes two copies that have the entries from the beginning. Raises NotExercised if the client does not react to them."""
-        while True:
-            full = [make_with(trial, entries.additions()) for _ in range(2)]
-            try:
-                self._await_quiet(trial, full)
-            except (ClientEnded, HotLoop):
-                raise NotExercised("the client ends or loops when a map or list has another entry") from None
-            if not any(map(trial.missing_of, full)):
-                return full
-            for copy in full:
-                copy.judged = False
-            if not entries.leave_out_items():
-                raise NotExercised("the client does not react to copies with more entries as to the sample")
 
     @staticmethod
     def _change(trial: Trial, copy: Copy, changes: Sequence[Object], is_done: Callable[[], bool]) -> None:
@@ -122,8 +102,8 @@ class RemovedEntries(Rule):
         whole = _is_whole((resource, name), path)
         what = resource if whole else f"{'.'.join(map(str, path))} of {resource}"
         verdict = Verdict.failure(
-            f"{what} for {self.name_of_copy} stays as it became when the maps and lists of the object got more entries, although "
-            "these were removed again",
+            f"{what} for {self.name_of_copy} is as it was while the object had more entries in its maps and lists, although "
+            "these have been removed",
             *trial.excerpt(),
             by_time=True,
         )

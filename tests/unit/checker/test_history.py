@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
+from fakekube.checker import comparison
+from fakekube.checker.comparison import Compared, _normal, _put
 from fakekube.checker.contents import metadata_change, undo_of
 from fakekube.checker.reaction import Copy, Effect, EffectKind
 from fakekube.checker.rules import history
-from fakekube.checker.rules.history import ChangedBack, Compared, _normal, _put
+from fakekube.checker.rules.history import ChangedBack
 from fakekube.checker.rules.outages import ForgottenFailures
 from fakekube.checker.verdict import NotExercised
 from fakekube.controllers.client import ApiError
@@ -31,7 +33,7 @@ def compared(monkeypatch: pytest.MonkeyPatch, now: Any, *, wanted: Any = None, o
     wanted = {CHILD: AFTER} if wanted is None else wanted
     before = dict.fromkeys(wanted, BEFORE)
     states = iter([before, now, wanted, wanted if other is None else other])
-    monkeypatch.setattr(history, "_state_of", lambda trial, copy: next(states))
+    monkeypatch.setattr(comparison, "_state_of", lambda trial, copy: next(states))
     known: Any = None
     return Compared(known, known, [known, known], known)
 
@@ -82,7 +84,7 @@ def test_words_that_stay_beside_the_new_ones_are_stale(
 ) -> None:
     path = (place, "sizes")
     states = iter([{CHILD: {path: "big small"}}, {CHILD: {path: now}}, {CHILD: {path: "big red"}}, {CHILD: {path: "big red"}}])
-    monkeypatch.setattr(history, "_state_of", lambda trial, copy: next(states))
+    monkeypatch.setattr(comparison, "_state_of", lambda trial, copy: next(states))
     known: Any = None
     assert Compared(known, known, [known, known], known).stale() == ([(CHILD, path)] if stale else [])
 
@@ -91,7 +93,7 @@ def test_what_others_do_not_have_any_more_is_stale(monkeypatch: pytest.MonkeyPat
     gone = ("data", "colour")
     before = {**BEFORE, gone: "yes", ("spec", "nodeName"): "node-0"}
     states = iter([{CHILD: before}, {CHILD: {**AFTER, gone: "yes"}}, {CHILD: AFTER}, {CHILD: AFTER}])
-    monkeypatch.setattr(history, "_state_of", lambda trial, copy: next(states))
+    monkeypatch.setattr(comparison, "_state_of", lambda trial, copy: next(states))
     known: Any = None
     assert Compared(known, known, [known, known], known).stale() == [(CHILD, gone)]
 
@@ -100,7 +102,7 @@ def test_an_object_that_only_others_have_is_missing(monkeypatch: pytest.MonkeyPa
     third = ("configmaps", "{}-2")
     more = {CHILD: AFTER, third: BEFORE}
     states = iter([{CHILD: BEFORE}, {CHILD: AFTER}, more, more])
-    monkeypatch.setattr(history, "_state_of", lambda trial, copy: next(states))
+    monkeypatch.setattr(comparison, "_state_of", lambda trial, copy: next(states))
     known: Any = None
     found = Compared(known, known, [known, known], known)
     assert found.stale() == [(third, ())]
@@ -111,7 +113,7 @@ def test_objects_that_nobody_else_has_are_left_over_but_volumes(monkeypatch: pyt
     third, volume = ("configmaps", "{}-2"), ("persistentvolumeclaims", "{}-2")
     more = {CHILD: BEFORE, third: BEFORE, volume: BEFORE}
     states = iter([more, more, {CHILD: BEFORE}, {CHILD: BEFORE}])
-    monkeypatch.setattr(history, "_state_of", lambda trial, copy: next(states))
+    monkeypatch.setattr(comparison, "_state_of", lambda trial, copy: next(states))
     known: Any = None
     assert Compared(known, known, [known, known], known).find_leftovers() == {third}
 
@@ -127,7 +129,7 @@ def test_objects_that_nobody_else_has_are_left_over_but_volumes(monkeypatch: pyt
 def test_a_number_in_a_status_may_only_grow(path: Any, now: Any, differs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = {CHILD: {**BEFORE, ("status", "count"): 3}}
     states = iter([{CHILD: AFTER}, {CHILD: {path: now}}, plain, plain])
-    monkeypatch.setattr(history, "_state_of", lambda trial, copy: next(states))
+    monkeypatch.setattr(comparison, "_state_of", lambda trial, copy: next(states))
     known: Any = None
     assert Compared(known, known, [known, known], known).differs(CHILD, path) is differs
 

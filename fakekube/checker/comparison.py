@@ -1,0 +1,210 @@
+"""Compares the effects of copies that were changed with those of copies that were not, or that were made with the changes.
+
+Invariant: only values are compared that two copies which were made alike have in common, and only if they differ from those of a
+copy that was never changed. Times are not compared.
+"""
+
+from __future__ import annotations
+
+import copy as copies
+import re
+from typing import TYPE_CHECKING, Any
+
+from fakekube.checker.alterations import Path, from_base64, is_number, to_base64
+from fakekube.checker.contents import ADDED, collection_of
+from fakekube.checker.reaction import SYSTEM_FIELDS, children_of, is_time, leaves_of
+from fakekube.checker.writes import own_objects
+from fakekube.controllers.client import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from fakekube.checker.reaction import Copy
+    from fakekube.checker.trial import Trial
+
+Place = tuple[str, str]
+"""The resource of an object, and its name with {} in place of the copy's token; `GENERATED` for children with generated names."""
+_State = dict[Place, dict[Path, Any]]
+
+#: Metadata that differs between equal objects, or does not follow from the object of another one.
+_OWN_METADATA = frozenset({"uid", "creationTimestamp", "selfLink", "name", "generateName", "ownerReferences", "finalizers"})
+#: In place of the names of children that the server has made up.
+GENERATED = "*"
+#: In place of a value that is not there.
+_NOTHING = object()
+#: Resources whose objects many clients keep when less is wanted, because they hold data.
+_KEPT_ON_PURPOSE = frozenset({"persistentvolumeclaims"})
+#: The parts of an object that say what is wanted: there is no place for what was wanted before.
+_IS_WANTED = frozenset({"data", "spec"})
+_WORD = re.compile(r"[^\s,;|]+")
+
+
+def _has_both(now: Any, old: Any, wanted: Any) -> bool:
+    """Reports whether a text has all words of two others, of which the first one has words that the second one does not have."""
+    if not (isinstance(now, str) and isinstance(old, str) and isinstance(wanted, str)):
+        return False
+    words, before, after = (set(_WORD.findall(text)) for text in (now, old, wanted))
+    return bool(before - after) and words >= before | after
+
+
+#: The parts of an object from which something may go when what it follows from changes. Others change with time.
+_GOES_WITH_CONTENT = frozenset({"data", "binaryData", "metadata"})
+
+
+class Compared:
+    """The effects of a copy that was never changed, of two that were made with the changes, and of one that was changed.
+
+    Args:
+        trial: the run.
+        unchanged: the copy that was never changed.
+        fresh: the two that were made with the changes.
+        changed: the one that was changed.
+        goes: the parts of an object from which something may go because of the changes.
+    """
+
+    def __init__(
+        self, trial: Trial, unchanged: Copy, fresh: Sequence[Copy], changed: Copy, goes: frozenset[str] = _GOES_WITH_CONTENT
+    ) -> None:
+        self._before, self._after = _state_of(trial, unchanged), _state_of(trial, changed)
+        self._wanted, self._other = (_state_of(trial, one) for one in fresh)
+        self._changed, self._goes = changed, goes
+
+    def _differences(self) -> Iterator[tuple[Place, Path, Any, Any, Any]]:
+        """Yields the places of values that follow from the changes: the value before, the wanted and the present one."""
+        for place, wanted in self._wanted.items():
+            other, before, after = (one.get(place) for one in (self._other, self._before, self._after))
+            if other is None or before is None or after is None:
+                continue
+            for path, value in wanted.items():
+                old = before.get(path, _NOTHING)
+                if value != other.get(path, _NOTHING) or value == old or is_time(value):
+                    continue
+                yield place, path, old, value, after.get(path, _NOTHING)
+            for path in before.keys() - wanted.keys() - other.keys():
+                if path[0] in self._goes and not is_time(before[path]):
+                    yield place, path, before[path], _NOTHING, after.get(path, _NOTHING)
+
+    def stale(self) -> list[tuple[Place, Path]]:
+        """Returns the values that are still those of before the change, or have them beside those of after it; and the objects
+        that are not there, with an empty path."""
+        missing = (self._wanted.keys() & self._other.keys()) - self._before.keys() - self._after.keys()
+        return [(place, ()) for place in missing] + [
+            (place, path)
+            for place, path, old, wanted, now in self._differences()
+            if now is old or now == old or (path[0] in _IS_WANTED and _has_both(now, old, wanted))
+        ]
+
+    def find_followers(self) -> set[Place]:
+        """Returns the objects of which a value has followed the change."""
+        return {place for place, _ in self.find_followed()}
+
+    def find_followed(self) -> list[tuple[Place, Path]]:
+        """Returns the values that have followed the change."""
+        return [(place, path) for place, path, _, wanted, now in self._differences() if now == wanted]
+
+    def find_made(self) -> set[Place]:
+        """Returns the objects that are there since the change, and not before it."""
+        return (self._wanted.keys() & self._other.keys() & self._after.keys()) - self._before.keys()
+
+    def find_leftovers(self) -> set[Place]:
+        """Returns the objects that are there as before the change, and that objects do not have which had its content at once."""
+        kept = (self._before.keys() & self._after.keys()) - self._wanted.keys() - self._other.keys()
+        return {place for place in kept if place[0] not in _KEPT_ON_PURPOSE}
+
+    def differs(self, place: Place, path: Path) -> bool:
+        """Reports whether a value is not the wanted one; not if it is a number in a status, which may only grow."""
+        wanted, other, now = (one.get(place, {}).get(path, _NOTHING) for one in (self._wanted, self._other, self._after))
+        grows = path[0] == "status" and is_number(now)
+        return wanted == other and now != wanted and not grows and place in self._after
+
+    def can_change(self, trial: Trial, place: Place, path: Path) -> bool:
+        """Reports whether the API would accept the wanted value in the present object, or cannot be asked."""
+        resource, name = place
+        value = self._wanted.get(place, {}).get(path)
+        if path[:1] == ("status",) or not isinstance(value, str | int | float):
+            return True
+        present = value.replace("{}", self._changed.token) if isinstance(value, str) else value
+        for child in children_of(trial.cluster, self._changed, resource):
+            if name not in (GENERATED, _normal(child["metadata"]["name"], self._changed.token)):
+                continue
+            changed = copies.deepcopy(child)
+            if not _put(changed, path, present):
+                continue
+            try:
+                collection = collection_of(trial, resource, child)
+                trial.cluster.call("PUT", f"{collection}/{child['metadata']['name']}", changed, {"dryRun": "All"})
+            except ApiError as error:
+                return error.code in (404, 409)
+        return True
+
+
+def _put(obj: Any, path: Path, value: str | float) -> bool:
+    """Sets a string, number or boolean in an object; returns whether its place exists."""
+    for part in path[:-1]:
+        try:
+            obj = obj[part]
+        except (KeyError, IndexError, TypeError):  # the object has another form than that of the value
+            return False
+    if not isinstance(obj, dict):
+        return False
+    old = obj.get(path[-1])
+    encodes = isinstance(value, str) and isinstance(old, str) and _decode(old) is not None
+    obj[path[-1]] = to_base64(str(value)) if encodes else value
+    return True
+
+
+def _state_of(trial: Trial, copy: Copy) -> _State:
+    """Returns the values in the children of a copy, and those in its own objects that it was not made with."""
+    found: _State = {}
+    for resource in trial.baseline.reaction.children:
+        children = children_of(trial.cluster, copy, resource)
+        generated: list[dict[Path, Any]] = []
+        for child in children:
+            name, values = child["metadata"]["name"], _values_of(child, copy.token)
+            if copy.token in name and not child["metadata"].get("generateName"):
+                found[resource, _normal(name, copy.token)] = values
+            else:
+                generated.append(values)
+        if generated:
+            found[resource, GENERATED] = _merge(generated)
+    for (resource, obj), made in zip(own_objects(trial, copy), copy.objects, strict=False):
+        given = {path for path, _ in leaves_of(made)}
+        values = _values_of(obj, copy.token)
+        found[resource, _normal(obj["metadata"]["name"], copy.token)] = {
+            path: value for path, value in values.items() if path not in given and ADDED not in path
+        }
+    return found
+
+
+def _merge(several: Sequence[dict[Path, Any]]) -> dict[Path, Any]:
+    """Returns the values of objects that cannot be told apart: those of each path together, if there are several objects."""
+    if len(several) == 1:
+        return several[0]
+    return {path: tuple(sorted(str(one.get(path)) for one in several)) for path in set().union(*several)}
+
+
+def _values_of(obj: Mapping[str, Any], token: str) -> dict[Path, Any]:
+    """Returns the values in an object that may follow from another one, by their paths."""
+    system = {path[1] for path in SYSTEM_FIELDS} | _OWN_METADATA
+    return {
+        path: _normal(value, token)
+        for path, value in leaves_of(obj)
+        if not (path[0] == "metadata" and len(path) > 1 and path[1] in system)
+    }
+
+
+def _normal(value: Any, token: str) -> Any:
+    """Returns a value with {} in place of a token; what is text in base64 is decoded."""
+    if not isinstance(value, str):
+        return value
+    decoded = _decode(value)
+    return (value if decoded is None else decoded).replace(token, "{}")
+
+
+def _decode(value: str) -> str | None:
+    """Returns the text that a string has in base64; None if it has none."""
+    decoded = from_base64(value)
+    try:
+        return None if decoded is None else decoded.decode()
+    except UnicodeDecodeError:
+        return None
