@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from statistics import mean
 from typing import TYPE_CHECKING
 
@@ -267,14 +268,27 @@ def _excuse(verdict: Verdict, calm: float) -> Verdict:
 
 #: How much of a processor a run takes besides the start of its client, in seconds, and how many of the last starts count.
 _WORK, _LAST_STARTS = 0.5, 20
-#: As if so many seconds had been taken as expected before the first rule.
+#: Until rules have finished, the estimate trusts the expected seconds as if rules of so many seconds had taken what was expected.
 _PRIOR = 20.0
-#: The least part of a life that is left while it runs.
+#: The part of its seconds that a running life still takes at least, however long it has run.
 _LEAST_LEFT = 0.2
 
 
+@dataclass(slots=True)
+class _Life:
+    """Rules that one client undergoes, as far as they have no result."""
+
+    rules: set[Rule]
+    begun: float | None = None
+    """When it began, by `time.monotonic()`; None while it waits."""
+
+    def expected_seconds(self) -> float:
+        return sum(rule.expected_seconds for rule in self.rules)
+
+
 class Estimate:
-    """The seconds that some rules still take, by what the finished ones have taken and the running ones take already.
+    """The seconds that some rules still take: the expected ones, scaled by how long finished rules, and running ones that are
+    late, have taken.
 
     Lives, the rules that one client undergoes, wait for a place among those that run, and for the start of their client.
 
@@ -286,67 +300,55 @@ class Estimate:
 
     def __init__(self, baseline: Baseline, lives: Sequence[Sequence[Rule]], at_once: int) -> None:
         self._starts = baseline.session.starts
-        self._lives = [set(life) for life in lives]
-        self._begun: dict[Rule, float] = {}
-        """When the life of each running rule began, by `time.monotonic()`."""
+        self._lives = [_Life(set(life)) for life in lives]
         self._at_once = at_once
         self._processors = baseline.session.processors
         self._expected = self._taken = _PRIOR
         self._lock = threading.Lock()
 
     def begin(self, rules: Sequence[Rule]) -> None:
-        """Records that the life of some rules begins. A life that ended early has left its rules to lives of their own."""
+        """Records that the life of some rules begins."""
         with self._lock:
             for life in self._lives:
-                life.difference_update(rules)
-            self._lives.append(set(rules))
-            self._begun |= dict.fromkeys(rules, time.monotonic())
+                if not life.rules.isdisjoint(rules):
+                    life.begun = time.monotonic()
 
     def record(self, rule: Rule, seconds: float) -> None:
         """Records that a rule has taken some seconds."""
         with self._lock:
             self._expected += rule.expected_seconds
             self._taken += seconds
-            self._begun.pop(rule, None)
-            for life in self._lives:
-                life.discard(rule)
+            self._take_out([rule])
 
     def leave(self, rules: Sequence[Rule]) -> None:
-        """Records that rules did not run in the life that has ended; each will begin one of its own."""
+        """Records that rules did not run in the life that has ended; each waits for one of its own."""
         with self._lock:
-            for rule in rules:
-                del self._begun[rule]
-            for life in self._lives:
-                life.difference_update(rules)
-            self._lives += [{rule} for rule in rules]
+            self._take_out(rules)
+            self._lives += [_Life({rule}) for rule in rules]
+
+    def _take_out(self, rules: Sequence[Rule]) -> None:
+        for life in self._lives:
+            life.rules.difference_update(rules)
+        self._lives = [life for life in self._lives if life.rules]
 
     def seconds(self) -> float:
         """Returns the seconds that are left."""
         with self._lock:
             now = time.monotonic()
-            waiting = [_usual_seconds(life) for life in self._lives if life and not life & self._begun.keys()]
-            running = [
-                (_usual_seconds(life), now - min(map(self._begun.__getitem__, life)))
-                for life in self._lives
-                if life & self._begun.keys()
-            ]
+            lives = [(one.expected_seconds(), None if one.begun is None else now - one.begun) for one in self._lives]
             expected, taken = self._expected, self._taken
-        if not waiting and not running:
+        if not lives:
             return 0.0
-        overdue = [(usual, age) for usual, age in running if age > usual]
-        scale = (taken + sum(age for _, age in overdue)) / (expected + sum(usual for usual, _ in overdue))
-        left = [max(scale * usual - age, _LEAST_LEFT * scale * usual) for usual, age in running] + [
-            scale * one for one in waiting
-        ]
+        for usual, age in lives:
+            if age is not None and age > usual:
+                expected, taken = expected + usual, taken + age
+        scale = taken / expected
+        left = [scale * usual if age is None else max(scale * usual - age, _LEAST_LEFT * scale * usual) for usual, age in lives]
         start = mean(self._starts[-_LAST_STARTS:]) + _WORK
         starting = len(left) * start / self._processors
         return max(sum(left) / min(self._at_once, len(left)), starting, *left, 1.0)
 
     def __str__(self) -> str:
         with self._lock:
-            count = sum(map(len, self._lives))
+            count = sum(len(life.rules) for life in self._lives)
         return f"{count} to go, about {self.seconds():.0f} s" if count else "done"
-
-
-def _usual_seconds(life: Iterable[Rule]) -> float:
-    return sum(rule.expected_seconds for rule in life)
