@@ -174,6 +174,7 @@ class _Command:
         self._output = output
         self._printed_before = b""
         self._ended = ended
+        self._killed = False
         with output.open("ab") as file:
             self._process = subprocess.Popen(
                 command,
@@ -188,7 +189,7 @@ class _Command:
     def exit_code(self) -> int | None:
         if self._process.returncode is not None or not hasattr(os, "waitid"):
             return self._process.poll()
-        try:  # without waiting for the process: until `kill` nobody else may get the number of its group
+        try:  # the process stays a zombie until `kill`, so that no other process gets the number of its group
             found = os.waitid(os.P_PID, self.group, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:  # killed meanwhile
             return self._process.poll()
@@ -197,7 +198,8 @@ class _Command:
         return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
     def kill(self) -> None:
-        if self._process.returncode is None:
+        if not self._killed:  # later another process may have the number of the group
+            self._killed = True
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.group, signal.SIGKILL)
             self._process.wait()

@@ -15,9 +15,11 @@ import pytest
 
 from fakekube.checker.process import CommandStarter, fatal_line, starter_of
 
-#: Connects to a port and stays; as a daemon it leaves the process group of the check's client.
+#: Connects to a port and stays; as a daemon it leaves the process group of the check's client, as a child it outlives its parent.
 CLIENT = """
 import os, socket, sys, time
+if sys.argv[2] == "child" and os.fork():
+    sys.exit(3)
 if sys.argv[2] == "daemon":
     if os.fork():
         time.sleep(1000)
@@ -106,6 +108,25 @@ def test_the_group_of_a_client_that_has_ended_belongs_to_it_until_it_is_killed(s
             os.kill(process.process_id, 0)
         process.kill()
         assert process.exit_code() == code
+    finally:
+        starter.close()
+
+
+@pytest.mark.parametrize("knows_waitid", [True, False])
+def test_the_children_of_a_client_that_has_ended_die_when_it_is_killed(
+    knows_waitid: bool, listener: socket.socket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not knows_waitid:  # as Python on macOS, until 3.13
+        monkeypatch.delattr(os, "waitid", raising=False)
+    starter = CommandStarter(client(listener, "child"))
+    process = starter.start(tmp_path / "kubeconfig", tmp_path / "1", tmp_path)
+    try:
+        with arrival(listener) as connection:
+            while process.exit_code() is None:
+                time.sleep(0.01)
+            assert process.exit_code() == 3
+            process.kill()
+            assert is_gone(connection)
     finally:
         starter.close()
 
