@@ -176,7 +176,7 @@ class ClientRun:
         return self.process is not None and self.process.exit_code() is not None
 
     def output_kept(self) -> str:
-        """Returns what the client has printed, of much the last part."""
+        """Returns what the client has printed, at most the last 4 MB."""
         file = self.folder / "output.txt"
         return tail_of(file, MOST_OUTPUT).decode(errors="replace") if file.exists() else self.output()
 

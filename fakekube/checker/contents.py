@@ -196,11 +196,8 @@ class _Finder:
 
     def _refusal(self, path: Path, value: Any) -> str:
         """Returns why the API would not create the object with a value, or change the existing one; "" if it would do both."""
-        collection = collection_of(self._trial, self._resource, self._obj)
-        place = f"{collection}/{self._existing['metadata']['name']}"
-        return _refusal(self._trial, "POST", collection, with_value(self._changed, path, value)) or _refusal(
-            self._trial, "PUT", place, with_value(self._existing, path, value)
-        )
+        new, changed = with_value(self._changed, path, value), with_value(self._existing, path, value)
+        return _refusal_of_either(self._trial, self._resource, new, changed)
 
 
 #: How many values of an object are changed at most, and how many maps and lists get another entry.
@@ -269,13 +266,11 @@ class _Entry:
 
 def _find_entries(trial: Trial, obj: Object, existing: Object, ending: str) -> Iterator[_Entry]:
     """Yields the entries that the API accepts in an object of the sample, and in one that exists."""
-    collection = collection_of(trial, trial.resource_of(obj), obj)
-    place = f"{collection}/{existing['metadata']['name']}"
-    full, present = obj, existing
+    resource, full, present = trial.resource_of(obj), obj, existing
     for path in islice(containers_of(obj), _MOST_VALUES):
         for entry in _other_entries(obj, path, ending):
             new, changed = entry.add_to(full), entry.add_to(present)
-            if not _refusal(trial, "POST", collection, new) and not _refusal(trial, "PUT", place, changed):
+            if not _refusal_of_either(trial, resource, new, changed):
                 full, present = new, changed
                 yield entry
                 break
@@ -363,6 +358,13 @@ def apply_step(trial: Trial, copy: Copy, step: Sequence[Object]) -> None:
             if error.code == 404:
                 continue
             raise NotExercised(f"the API refuses the changes of {resource}/{metadata['name']}: {error}") from None
+
+
+def _refusal_of_either(trial: Trial, resource: str, new: Object, changed: Object) -> str:
+    """Returns why the API would not create an object, or not update one that exists; "" if it would do both."""
+    collection = collection_of(trial, resource, new)
+    place = f"{collection}/{changed['metadata']['name']}"
+    return _refusal(trial, "POST", collection, new) or _refusal(trial, "PUT", place, changed)
 
 
 def _refusal(trial: Trial, method: str, path: str, obj: Object) -> str:

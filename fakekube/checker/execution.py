@@ -51,8 +51,9 @@ def run_rule(baseline: Baseline, rule: Rule, inspections: Inspections) -> Run:
 def run_in_turn(baseline: Baseline, rules: Sequence[Rule], inspections: Inspections) -> dict[Rule, Run]:
     """Runs fresh rules of the same classes one after the other, with one client on one cluster.
 
-    Returns the results that count: that of the first rule, and of the following ones that the client passes. One that it does not
-    pass may suffer from what the client has undergone before: it has to be run without that, and all after a failure.
+    Returns the results that count: that of the first rule, and those of the following ones that the client passes. The others
+    have to be run with clients of their own: a rule that is not passed may suffer from what the client has undergone before, and
+    what follows a failure is not run.
     """
     if baseline.session.time_is_up():
         return {rules[0]: Run(Verdict.not_exercised(baseline.session.TIME_IS_UP), 0.0)}

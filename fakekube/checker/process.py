@@ -50,7 +50,7 @@ def fatal_line(output: str) -> str:
 
 
 def tail_of(path: Path, size: int) -> bytes:
-    """Returns the last part of a file. Raises OSError."""
+    """Returns the last bytes of a file, at most `size`. Raises OSError."""
     with path.open("rb") as file:
         file.seek(max(path.stat().st_size - size, 0))
         return file.read(size)

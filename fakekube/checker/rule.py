@@ -92,7 +92,12 @@ class Rule:
         """Called before the client starts. Raises NotExercised."""
 
     def explain_before(self, trial: Trial, happened: str) -> str:
-        """Returns why the client ended or did not react before the provocation, if the rule knows more than what happened."""
+        """Returns the reason why the rule is not exercised if the client ends or does not react before the provocation.
+
+        Args:
+            trial: the run.
+            happened: what was seen; the reason, if the rule knows no better one.
+        """
         return happened
 
     def provoke(self, trial: Trial) -> None:

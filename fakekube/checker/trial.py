@@ -43,7 +43,7 @@ _POLLS = 2
 #: How many times longer than the longest pause of a backoff the next one may be: it doubles, and jitter doubles it again.
 _GROWTH = 4.5
 
-#: How many seconds, and how many times as many as in the baseline run, the client may take until its first request.
+#: Until its first request the client may take so many seconds, plus so many times the seconds of the baseline run.
 _START, _STARTS = 10.0, 5
 
 #: Why rules about watches are not exercised.
@@ -93,7 +93,7 @@ class Baseline:
     deletion: Reaction
     """The reaction to the deletion of a copy: the requests that the client sends."""
     forgotten: Set[Effect]
-    """The objects about several copies that do not name one any more when it is deleted."""
+    """The objects about several copies from which the client takes the name of a copy that is deleted."""
     deleted_children: Mapping[str, int]
     """How many children of each resource are deleted with a copy."""
     controls_children: bool
