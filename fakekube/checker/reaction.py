@@ -276,7 +276,7 @@ def has_controller(obj: Object) -> bool:
     return any(owner.get("controller") for owner in obj["metadata"].get("ownerReferences") or ())
 
 
-def controlled_by(children: Iterable[Object], uids: Set[str]) -> list[Object]:
+def filter_by_controller(children: Iterable[Object], uids: Set[str]) -> list[Object]:
     """Returns the children whose controller has one of some uids."""
     return [
         child

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.provocations import shape_of
-from fakekube.checker.reaction import Copy, children_of, controlled_by, written_fields
+from fakekube.checker.reaction import Copy, children_of, filter_by_controller, written_fields
 from fakekube.checker.rule import Rule
 from fakekube.checker.sample import new_token
 from fakekube.checker.verdict import NotExercised, Verdict
@@ -179,7 +179,7 @@ class RecreatedOwner(Rule):
         resources = sorted(trial.baseline.reaction.children)
         old = trial.copies[0]
         uids = {obj["metadata"]["uid"] for obj in old.objects}
-        children = {one: controlled_by(children_of(trial.cluster, old, one), uids) for one in resources}
+        children = {one: filter_by_controller(children_of(trial.cluster, old, one), uids) for one in resources}
         self.old = {child["metadata"]["uid"]: (one, child) for one, some in children.items() for child in some}
         with trial.disconnect():
             trial.delete(old)
@@ -205,14 +205,14 @@ class RecreatedOwner(Rule):
         for resource, child in self.old.values():
             now = [one for one in children_of(trial.cluster, new, resource) if _has_same_uid(one, child)]
             owners = {str(owner.get("uid")) for owner in child["metadata"].get("ownerReferences") or ()}
-            if (resource, child["metadata"]["name"]) in names and controlled_by(now, owners):
+            if (resource, child["metadata"]["name"]) in names and filter_by_controller(now, owners):
                 with suppress(ApiError):
                     remove(trial, resource, child)
 
     @staticmethod
     def _lacking(trial: Trial, new: Copy, resources: list[str]) -> list[str]:
         uids = {obj["metadata"]["uid"] for obj in new.objects}
-        return [one for one in resources if not controlled_by(children_of(trial.cluster, new, one), uids)]
+        return [one for one in resources if not filter_by_controller(children_of(trial.cluster, new, one), uids)]
 
     def judge(self, trial: Trial) -> Verdict:
         verdict = self.verdict or self._judge_children(trial) or _judge_replaced(trial, self.replaced)
@@ -253,7 +253,7 @@ class RecreatedOwner(Rule):
                 if self.new.mark < call.number and (not handled or any(map(is_taken_over, fields))):
                     now = next((one for one in children_of(trial.cluster, self.new, resource) if _has_same_uid(one, child)), None)
                     uids = {obj["metadata"]["uid"] for obj in self.new.objects}
-                    if now is None or controlled_by([now], uids):
+                    if now is None or filter_by_controller([now], uids):
                         continue  # adopted or deleted since
                     return Verdict.failure(
                         f"writes {resource}/{metadata['name']}, which belongs to a deleted owner", *trial.excerpt([call])

@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 
 import fakekube
-from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, children_of, controlled_by, effects_of, mentions_in
+from fakekube.checker.reaction import (
+    Copy,
+    Effect,
+    EffectKind,
+    Reaction,
+    children_of,
+    effects_of,
+    filter_by_controller,
+    mentions_in,
+)
 from fakekube.checker.trace import Trace
 from fakekube.checker.trial import Trial
 
@@ -185,4 +194,4 @@ def test_a_write_of_what_names_only_the_last_copy_is_not_expected(sample: Sample
 )
 def test_a_child_is_controlled_by_the_owner_that_is_its_controller(reference: Object, controlled: bool) -> None:
     child = {"metadata": {"name": "child", "ownerReferences": [reference]}}
-    assert controlled_by([child, {"metadata": {"name": "alone"}}], {"u1"}) == ([child] if controlled else [])
+    assert filter_by_controller([child, {"metadata": {"name": "alone"}}], {"u1"}) == ([child] if controlled else [])
