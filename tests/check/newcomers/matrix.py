@@ -477,7 +477,7 @@ def check(program: str, defect: str, options: list[str], go: str) -> dict[str, t
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         checking = [sys.executable, "-m", "fakekube", "check", *options, "--sample", str(HERE / sample), "--report", str(report)]
-        client = [str(HERE / part) if (HERE / part).exists() else part.replace("{go}", go) for part in command]
+        client = [str(HERE / part) if (HERE / part).is_file() else part.replace("{go}", go) for part in command]
         done = subprocess.run(
             [*checking, "--", *client],
             capture_output=True,
