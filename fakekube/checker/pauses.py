@@ -199,7 +199,7 @@ def _judge_repeated(trial: Trial, failed: Iterable[Call], write_of: Callable[[Ca
         fast = after >= _LEAST_CALLS and after / (length / 2) > _HOT
         pauses = [late - early for early, late in pairwise(starts)]
         flat = after >= _FLAT * before
-        equal = flat and _are_equal(pauses)
+        equal = flat and _are_equal(pauses) and not _begin_anew(pauses)
         around = flat and len(pauses) >= _CERTAIN and _are_around(pauses)
         if fast or equal or around:
             how = "no backoff" if fast else "equal pauses" if equal else "the pauses do not grow"
@@ -225,6 +225,13 @@ def _are_equal(pauses: Sequence[float]) -> bool:
     usual = median(pauses)
     same = sum(abs(pause - usual) <= _EQUAL_PAUSES * usual + _MEASURED for pause in pauses)
     return same >= _MOST * len(pauses)
+
+
+def _begin_anew(pauses: Sequence[float]) -> bool:
+    """Reports whether more than a tenth of the pauses are twice as long as the usual one: those of a helper that grow, and begin
+    anew within a queue, are equal by chance but for the longest ones."""
+    usual = median(pauses)
+    return sum(pause > 2 * usual for pause in pauses) > len(pauses) // 10
 
 
 def _are_random(pauses: Sequence[float]) -> bool:

@@ -153,6 +153,7 @@ def tries(*pauses: float, each: int = 1) -> list[float]:
         (tries(0.5, 1.0, 2.0), False),
         (tries(0.5, *[0.7, 1.3, 0.9] * 4), True),
         (tries(0.5, *[0.1, 0.2, 0.4, 0.8] * 4), False),  # a helper that begins anew
+        (tries(0.0, 0.15, 0.18, 0.62, 0.16, 0.17, 0.75, 0.15, 0.18), False),  # the same, whose other pauses are equal by chance
         (tries(0.0, 0.2, 1.1, 5.2), True),
     ],
 )
