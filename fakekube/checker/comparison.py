@@ -37,6 +37,8 @@ _KEPT_ON_PURPOSE = frozenset({"persistentvolumeclaims"})
 #: The parts of an object that say what is wanted: there is no place for what was wanted before.
 _IS_WANTED = frozenset({"data", "spec"})
 _WORD = re.compile(r"[^\s,;|]+")
+#: The parts of an object from which something may go when what it follows from changes. Others change with time.
+_GOES_WITH_CONTENT = frozenset({"data", "binaryData", "metadata"})
 
 
 def _has_both(now: Any, old: Any, wanted: Any) -> bool:
@@ -45,10 +47,6 @@ def _has_both(now: Any, old: Any, wanted: Any) -> bool:
         return False
     words, before, after = (set(_WORD.findall(text)) for text in (now, old, wanted))
     return bool(before - after) and words >= before | after
-
-
-#: The parts of an object from which something may go when what it follows from changes. Others change with time.
-_GOES_WITH_CONTENT = frozenset({"data", "binaryData", "metadata"})
 
 
 class Compared:

@@ -228,8 +228,10 @@ def _are_equal(pauses: Sequence[float]) -> bool:
 
 
 def _begin_anew(pauses: Sequence[float]) -> bool:
-    """Reports whether more than a tenth of the pauses are twice as long as the usual one: those of a helper that grow, and begin
-    anew within a queue, are equal by chance but for the longest ones."""
+    """Reports whether more than a tenth of the pauses are more than twice as long as the median one.
+
+    The pauses of a helper within a queue grow and begin anew: the short ones may be equal by chance, but not the longest ones.
+    """
     usual = median(pauses)
     return sum(pause > 2 * usual for pause in pauses) > len(pauses) // 10
 

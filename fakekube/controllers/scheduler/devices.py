@@ -317,11 +317,16 @@ def _round_up(requested: Any, capacity: StoredObject) -> Quantity:
         least = parse_quantity(str(allowed["min"]))
         if amount < least or "step" not in allowed:
             return max(amount, least)
-        step = parse_quantity(str(allowed["step"])).value()
+        step = _step_of(allowed)
         steps = -(-(amount.value() - least.value()) // step)
         return Quantity(least.value() + step * steps, format=Format.BINARY_SI)
     values = [parse_quantity(str(one)) for one in policy.get("validValues") or ()]
     return next((one for one in values if amount <= one), amount)
+
+
+def _step_of(allowed: StoredObject) -> int:
+    """Returns the step of a range; 1 in place of zero, which slices before 1.37 may have."""
+    return parse_quantity(str(allowed["step"])).value() or 1
 
 
 def _violates(amount: Quantity, policy: StoredObject | None) -> bool:
@@ -331,7 +336,7 @@ def _violates(amount: Quantity, policy: StoredObject | None) -> bool:
         if "max" in allowed and amount > parse_quantity(str(allowed["max"])):
             return True
         least = parse_quantity(str(allowed.get("min") or 0)).value()
-        return "step" in allowed and (amount.value() - least) % parse_quantity(str(allowed["step"])).value() != 0
+        return "step" in allowed and (amount.value() - least) % _step_of(allowed) != 0
     values = policy.get("validValues") or ()
     return bool(values) and all(amount != parse_quantity(str(one)) for one in values)
 

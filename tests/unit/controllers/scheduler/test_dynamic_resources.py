@@ -111,6 +111,16 @@ def test_a_pod_may_need_more_devices_than_calls_can_nest(cluster: Cluster) -> No
     assert outcome_of(cluster, "p") == ["bound", "n1"]
 
 
+def test_a_range_without_a_step_does_not_stop_the_scheduler(cluster: Cluster) -> None:
+    """Slices before 1.37 may have a step of zero here; the real server drops the connection at one."""
+    policy = {"default": "1Gi", "validRange": {"min": "1Gi", "step": "0"}}
+    shared = devices("d", allowMultipleAllocations=True, capacity={"memory": {"value": "10Gi", "requestPolicy": policy}})
+    made = claim("a")
+    made["spec"]["devices"]["requests"][0]["exactly"]["capacity"] = {"requests": {"memory": "2Gi"}}
+    create(cluster, CLASS, shared, made, on_n1(pod("p", "a")))
+    assert outcome_of(cluster, "p") == ["bound", "n1"]
+
+
 @pytest.mark.parametrize("cluster", ["1.37"], indirect=True)
 def test_a_claim_has_at_most_32_devices(cluster: Cluster) -> None:
     """1.37 names the request; devices.jsonl has what 1.36 says."""
