@@ -62,8 +62,12 @@ def run_in_turn(baseline: Baseline, rules: Sequence[Rule], inspections: Inspecti
     try:
         for rule in rules:
             begun = time.monotonic()
+            if reason := unmet_requirement(baseline, rule):  # another run has shown this meanwhile
+                found[rule] = Run(Verdict.not_exercised(reason), 0.0)
+                continue
+            first = not life.has_begun()
             verdict = life.exercise(rule.make_fresh())
-            if not found or verdict.outcome is Outcome.PASS:
+            if first or verdict.outcome is Outcome.PASS:
                 life.keep(verdict)
                 found[rule] = Run(verdict, time.monotonic() - begun)
             if verdict.outcome in BLAMED or not life.goes_on() or baseline.session.time_is_up():
@@ -116,6 +120,10 @@ class _Life:
             if not trial.provoked:
                 return self._run_fallback(rule, f"before the provocation: {trial.ended or trial.loop}")
         return judge_safely(rule, trial)
+
+    def has_begun(self) -> bool:
+        """Reports whether a rule has run."""
+        return self._trial is not None
 
     def goes_on(self) -> bool:
         """Reports whether the client still runs as it should."""

@@ -233,7 +233,7 @@ def _causes(verdicts: Iterable[tuple[Rule, Verdict]]) -> dict[Rule, str]:
 
 _WIDTH = 118
 #: Where the reasons begin in the table.
-_INDENT = 21
+_INDENT = 23
 
 
 @dataclass(slots=True, frozen=True)
@@ -355,7 +355,7 @@ def _ids_by_reason(rules: Iterable[RuleReport]) -> dict[str, list[str]]:
 def _wrap(name: str, verdict: str, legality: str, text: str) -> list[str]:
     """Returns the lines of a row; a long text continues on lines of its own."""
     parts = textwrap.wrap(text, _WIDTH - _INDENT, break_long_words=False) or [""]
-    begin = f"{name:<4}{verdict:<14}{legality:<3}"
+    begin = f"{name:<6}{verdict:<14}{legality:<3}"
     return [begin + parts[0], *(" " * _INDENT + part for part in parts[1:])]
 
 

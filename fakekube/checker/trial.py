@@ -123,6 +123,8 @@ class Baseline:
     """The resources of the children that the client creates again when they are deleted, as far as a run has shown this."""
     change: tuple[int, Reaction] | None = None
     """The number of a change of a copy to which the client reacts, and its writes then, as soon as a run has shown this."""
+    unchanged: str = ""
+    """Why no change of a copy makes the client write, as soon as a run has shown this."""
 
     @property
     def session(self) -> Session:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 #: The name of the other candidate.
 OTHER = "check-another-candidate"
 
+#: The fields of which the lease of an election has at least one. A lease that only tells that its holder lives, such as that of a
+#: node, has none of them, and nobody else wants it (k8s.io/component-helpers/apimachinery/lease).
+_OF_ELECTIONS = frozenset({"acquireTime", "leaseTransitions"})
+
 #: How much too early a takeover may appear because of latency, in seconds.
 _TOLERANCE = 0.5
 #: How many seconds the clock of a dead holder was ahead.
@@ -58,13 +62,14 @@ class Election(Rule):
 
     @staticmethod
     def lease_of(baseline: Baseline) -> Object:
-        """Returns the lease that the client acquires in the baseline run. Raises NotExercised if there is none."""
+        """Returns the lease by which the client is elected in the baseline run. Raises NotExercised if there is none."""
         for call in reversed(baseline.trial.trace.since()):
             if call.collection != LEASES or not call.is_write or not call.succeeded or not isinstance(call.answer, dict):
                 continue
-            if ((call.answer.get("spec") or {}).get("leaseDurationSeconds") or 0) > 1:
+            spec = call.answer.get("spec") or {}
+            if (spec.get("leaseDurationSeconds") or 0) > 1 and not _OF_ELECTIONS.isdisjoint(spec):
                 return call.answer
-        raise NotExercised("the client acquires no lease")
+        raise NotExercised("the client acquires no lease of an election")
 
     @staticmethod
     def holder(trial: Trial, lease: Object) -> str:

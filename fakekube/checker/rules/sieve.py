@@ -385,6 +385,8 @@ class MissedChange(Rule):
             raise NotExercised("the client writes nothing")
         if not changes_of_all(baseline.control.objects, "changed", 1):
             raise NotExercised("the sample has no text or number that can be changed")
+        if baseline.unchanged and baseline.change is None:
+            raise NotExercised(baseline.unchanged)
 
     def provoke(self, trial: Trial) -> None:
         self.reaction = self.learn(trial)
@@ -401,6 +403,15 @@ class MissedChange(Rule):
             self.change, reaction = trial.baseline.change
             await_quiet(trial, trial.copies[0].mark, [trial.copies[0].token])
             return reaction
+        try:
+            return self._try_changes(trial)
+        except NotExercised as problem:
+            trial.baseline.unchanged = str(problem)
+            raise
+
+    def _try_changes(self, trial: Trial) -> Reaction:
+        """Tries changes of two copies until the client writes something for both, and tells the baseline of it. Raises
+        NotExercised."""
         copies = self._await_copies(trial, (trial.copies[0], trial.stimulate()))
         undone = False
         texts = sum(len(changes_of_texts(obj, "")) for obj in copies[0].objects)

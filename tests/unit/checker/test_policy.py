@@ -99,7 +99,7 @@ def test_a_demand_that_no_client_can_fulfil_is_refused_before_the_client_starts(
 
 def test_an_accepted_failure_is_no_failure_in_any_form(tmp_path: Path) -> None:
     report = Policy(accepted={"W7": "known: <later>"}).apply(REPORT, cut_short=[])
-    assert "W7  accepted" in report.table()
+    assert "W7    accepted" in report.table()
     assert "known: <later>" in report.table()
     report.write_junit(tmp_path / "junit.xml")
     suite = ElementTree.parse(tmp_path / "junit.xml").getroot()

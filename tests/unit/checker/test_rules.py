@@ -16,6 +16,8 @@ from fakekube.checker.rules import LIVES, UnknownRule, all_rules, choose_rules, 
 from fakekube.checker.verdict import Run, Symptom, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fakekube.checker.report import RuleReport
 
 CATALOGUE = [
@@ -102,9 +104,14 @@ class Lives:
         self._left = ends_after
         self.kept: list[Verdict] = []
         self.stopped = 0
+        self.begun = False
+
+    def has_begun(self) -> bool:
+        return self.begun
 
     def exercise(self, rule: Rule) -> Verdict:
         self._left -= 1
+        self.begun = True
         return self.verdicts.pop(0)
 
     def goes_on(self) -> bool:
@@ -141,13 +148,25 @@ def test_no_rule_follows_in_the_life_of_a_client_that_has_ended(monkeypatch: pyt
     assert verdicts_of(Lives(NONE, GOOD, GOOD, ends_after=1), monkeypatch) == [NONE, None, None]
 
 
-def verdicts_of(life: Lives, monkeypatch: pytest.MonkeyPatch) -> list[Verdict | None]:
-    """Returns the verdicts of three rules in turn that count."""
-    monkeypatch.setattr(execution, "_Life", lambda baseline, inspections: life)
-    baseline: Any = SimpleNamespace(session=SimpleNamespace(time_is_up=lambda: False))
+def test_what_another_run_has_shown_meanwhile_is_not_exercised(monkeypatch: pytest.MonkeyPatch) -> None:
+    life = Lives(GOOD, GOOD)
+    shown = Verdict.not_exercised("another run has shown it")
+    assert verdicts_of(life, monkeypatch, unmet=[0]) == [shown, GOOD, GOOD]
+    assert life.kept == [GOOD, GOOD]
+
+
+def verdicts_of(life: Lives, monkeypatch: pytest.MonkeyPatch, unmet: Sequence[int] = ()) -> list[Verdict | None]:
+    """Returns the verdicts of three rules in turn that count; those at some positions do not apply any more."""
     rules = choose_rules(["C2"], [])[:1] + choose_rules(["C3"], [])[:2]
+    left_out = [rules[number] for number in unmet]
+    monkeypatch.setattr(execution, "_Life", lambda baseline, inspections: life)
+    monkeypatch.setattr(
+        execution, "unmet_requirement", lambda baseline, rule: "another run has shown it" if rule in left_out else ""
+    )
+    baseline: Any = SimpleNamespace(session=SimpleNamespace(time_is_up=lambda: False))
     found = execution.run_in_turn(baseline, rules, execution.Inspections())
-    assert (life.kept, life.stopped) == ([found[rule].verdict for rule in rules if rule in found], 1)
+    counted = [found[rule].verdict for rule in rules if rule in found and rule not in left_out]
+    assert (life.kept, life.stopped) == (counted, 1)
     return [found[rule].verdict if rule in found else None for rule in rules]
 
 
