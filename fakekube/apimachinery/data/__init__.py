@@ -1,8 +1,9 @@
 """The API data of each Kubernetes minor: types, kinds, resources, groups, table columns, and bootstrap objects.
 
-Theory of operation: each minor has a folder (`v1_37`), made by `generate.py`. The folder of the newest minor is complete. That
-of another one has the files that differ, and of these the entries that differ: of an object, the members that are other ones or
-that the minor does not have (null); of a list, all items, where a number stands for the item of the newest minor at that index.
+Theory of operation: each minor has a folder (`v1_37`), made by `tests/reference/generate.py`. The folder of the newest minor is
+complete. That of another one has the files that differ, and of these the entries that differ: of an object, the members that are
+other ones or that the minor does not have (null); of a list, all items, where a number stands for the item of the newest minor at
+that index.
 Files are parsed on first use and never changed.
 
 The files, one entry a line:
@@ -12,13 +13,13 @@ The files, one entry a line:
 * `kinds.json`: by group version and kind, the Go name of the type, or an object with `type`, `labels` (what a
   field selector may name) and `defaults` (constant defaults, by path, that hold for this kind only). An empty
   string is a kind that the real server has heard of but that cannot be met.
-* `types/PACKAGE.json`: by name, a type: `alias` (the Go type behind a named scalar, list or map), `custom`
+* `types.json`: by Go name, a type: `alias` (the Go type behind a named scalar, list or map), `custom`
   (has a JSON form of its own), `fields`, `map` (x-kubernetes-map-type), `unions`, `gvk`, `schema` (true: it
   is in OpenAPI; an object: its schema, where that does not follow from the rest).
-* The fields of a type, in order, by JSON name (`+0`, `+1` …: an inlined struct): `t` Go type, `*` is a
-  pointer; `o` when it is printed (absent: omitempty; 0: always; "z": omitzero; "ez": both); `n` and `w`
-  Protobuf number and wire (absent: bytes); `s` and `k` patch strategy and merge key; `r` required; `d`
-  constant default; of OpenAPI `l`, `m`, `g` list type, map keys and map type, `e` enum, `v` default, `x` the
+* The fields of a type, in order, by JSON name (`+0`, `+1` …: an inlined struct): "t" Go type, `*` is a
+  pointer; "o" when it is printed (absent: omitempty; 0: always; "z": omitzero; "ez": both); "n" and "w"
+  Protobuf number and wire (absent: bytes); "s" and "k" patch strategy and merge key; "r" required; "d"
+  constant default; of OpenAPI "l", "m", "g" list type, map keys and map type, "e" enum, "v" default, "x" the
   whole property where `shapes.property_schema` is wrong.
 * `schemas.json`: schemas of OpenAPI that belong to none of the types.
 * `columns.json`: table columns by path of the collection; `field` names the field of OpenAPI that describes a column.
@@ -34,13 +35,13 @@ The files, one entry a line:
 * `parameters.json`: how the names of shared parameters of OpenAPI v2 end (see `parameter_hash`).
 * `policy.json`: by resource, namespace (`-` for none) and name, what of the bootstrap policy depends on feature gates: the object
   with all gates, with those without which it ("gates"), a rule ("gates") or a URL of a rule ("urlGates") is not there.
-* `bootstrap/PATH.json`: the objects of a fresh server, without uid, revision and times.
+* `bootstrap.json`: the objects of a fresh server, without uid, revision and times, each with the path of its collection.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.util import find_spec
@@ -159,7 +160,7 @@ class Facts:
 
     def __init__(self, folder: Path, base: Path | None = None) -> None:
         self.folder, self._base = folder, base
-        self._packages: dict[str, Row] = {}
+        self._rows: dict[str, Row] = {}
 
     def _read(self, name: str) -> Any:
         """Returns the content of a file. Raises FileNotFoundError."""
@@ -171,11 +172,6 @@ class Facts:
             return orjson.loads(common.read_bytes())
         own = orjson.loads(file.read_bytes())
         return _merge(orjson.loads(common.read_bytes()), own) if common.exists() else own
-
-    def _names(self, folder: str) -> Sequence[str]:
-        """Returns the names of the files in a folder, sorted."""
-        folders = [self.folder / folder, *([] if self._base is None else [self._base / folder])]
-        return sorted({file.name for each in folders if each.exists() for file in each.iterdir()})
 
     @cached_property
     def resources(self) -> Sequence[ResourceRow]:
@@ -213,22 +209,26 @@ class Facts:
         """Every group version that the real server's scheme knows, served or not, sorted."""
         return tuple(self._kinds)
 
+    @cached_property
+    def _types(self) -> Mapping[str, bytes]:
+        """The rows of all types as JSON, by Go name, sorted; a server reads few of them."""
+        texts: dict[str, bytes] = {}
+        for folder in (self._base, self.folder):
+            if folder is not None:
+                texts.update(_read_lines(folder / "types.json"))
+        return {name: texts[name] for name in sorted(texts) if texts[name] != b"null"}
+
     def type(self, go_name: str) -> Row:
         """Returns the row of a named type. Raises KeyError for one that is not kept."""
-        package, _, base = go_name.rpartition(".")
-        row: Row = self.package(package)[base]
+        row = self._rows.get(go_name)
+        if row is None:
+            row = self._rows[go_name] = orjson.loads(self._types[go_name])
         return row
 
     def package(self, package: str) -> Row:
         """Returns the rows of the types of a Go package, by name; none if no type of it is kept."""
-        rows = self._packages.get(package)
-        if rows is None:
-            try:
-                rows = self._read(f"types/{package.replace('/', '_')}.json")
-            except FileNotFoundError:
-                rows = {}
-            self._packages[package] = rows
-        return rows
+        names = [go_name.rpartition(".") for go_name in self._types]
+        return {base: self.type(f"{package}.{base}") for found, _, base in names if found == package}
 
     def row(self, go_name: str) -> Row:
         """Returns the same, but an empty row for what is not kept (`string`, `[]string` …)."""
@@ -244,12 +244,8 @@ class Facts:
         return schemas
 
     def type_names(self) -> Sequence[str]:
-        """Returns the Go names of all types (reads everything)."""
-        names = []
-        for file in self._names("types"):
-            package = file.removesuffix(".json").replace("_", "/")
-            names += [f"{package}.{base}" for base in self._read(f"types/{file}")]
-        return tuple(names)
+        """Returns the Go names of all types, sorted."""
+        return tuple(self._types)
 
     @cached_property
     def _columns(self) -> Mapping[str, Sequence[Row]]:
@@ -306,13 +302,17 @@ class Facts:
     @cached_property
     def bootstrap(self) -> Mapping[str, Sequence[Row]]:
         """The objects that a fresh server has, without uid, revision and times, by the path of their collection."""
-        paths = {row.path.strip("/").replace("/", "_"): row.path for row in self.resources}
-        read = {
-            paths[name.removesuffix(".json")]: self._read(f"bootstrap/{name}")
-            for name in self._names("bootstrap")
-            if name.removesuffix(".json") in paths
-        }
-        return {path: objects for path, objects in read.items() if objects}
+        collections: dict[str, list[Row]] = {}
+        for path, obj in self._read("bootstrap.json"):
+            collections.setdefault(path, []).append(obj)
+        return collections
+
+
+def _read_lines(file: Path) -> Iterator[tuple[str, bytes]]:
+    """Yields the name and the JSON of each entry of a file."""
+    for line in file.read_bytes().splitlines()[1:-1]:
+        name, _, text = line.partition(b": ")
+        yield name[1:-1].decode(), text.rstrip(b",")
 
 
 def _merge(common: Any, own: Any) -> Any:

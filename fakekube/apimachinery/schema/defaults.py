@@ -4,7 +4,7 @@ A default belongs to a field and applies wherever its struct is present (`apimac
 applies to all kinds, or a path if it applies to one kind only). It is set if the field is nil (pointers), zero
 (scalars) or empty (lists). Resource lists are rounded up to thousandths, like in the real server's defaulting.
 
-The modules of the kinds set the defaults that depend on other fields; `apimachinery/data/generate.py` lists them. An object is
+The modules of the kinds set the defaults that depend on other fields; `tests/reference/generate.py` lists them. An object is
 completely defaulted after `apply` and the strategy's `default`.
 
 Specified by: k8s.io/kubernetes/pkg/apis/**/zz_generated.defaults.go and defaults.go.

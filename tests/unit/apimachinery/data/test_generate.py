@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
-from fakekube.apimachinery.data import Facts, generate
-from fakekube.apimachinery.data.generate import Collected
+from fakekube.apimachinery import data
+from fakekube.apimachinery.data import Facts
 from fakekube.apimachinery.schema import defaults
 from fakekube.apimachinery.schema.builtin import Builtins
+from tests.reference import generate
+from tests.reference.generate import Collected
 
 FACTS = Path(__file__).parents[4] / "fixtures" / "facts"
-DATA = Path(generate.__file__).parent
+DATA = Path(data.__file__).parent
 
 META = "k8s.io/apimachinery/pkg/apis/meta/v1."
 TYPES: dict[str, Any] = {
@@ -154,13 +156,13 @@ def test_feature_gates_of_the_minor(facts: Facts) -> None:
 
 
 def test_generated_json_has_one_entry_per_line(facts: Facts) -> None:
-    text = (facts.folder / "types" / "k8s.io_api_x_v1.json").read_text()
+    text = (facts.folder / "types.json").read_text()
     assert len(text.splitlines()) == len(json.loads(text)) + 2
 
 
 def test_usage_is_printed_without_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     assert generate.main([]) == 2
-    assert "python -m fakekube.apimachinery.data.generate" in capsys.readouterr().err
+    assert "python -m tests.reference.generate" in capsys.readouterr().err
 
 
 def test_default_below_a_list_of_one_kind(tmp_path: Path) -> None:
