@@ -179,20 +179,28 @@ def test_what_a_client_printed_before_it_ended_in_the_baseline_run_is_kept(tmp_p
 
 
 class Patience(float):
-    """A timeout that has passed from the end of the baseline run on, however long that takes."""
+    """A timeout that has passed from a line of progress on, however long the check takes until then."""
 
+    last = ""
+    """A part of that line."""
     is_over = False
+
+    @classmethod
+    def until(cls, last: str) -> Patience:
+        patience = cls(60.0)
+        patience.last = last
+        return patience
 
     def __lt__(self, seconds: float) -> bool:
         return self.is_over
 
     def hear(self, progress: str) -> None:
         """Takes a line of progress."""
-        self.is_over = self.is_over or "apply to this client" in progress
+        self.is_over = self.is_over or self.last in progress
 
 
 def check_that_is_cut_short(*, allow: bool) -> Report:
-    timeout = Patience(60.0)
+    timeout = Patience.until("apply to this client")
     return fakekube.check(
         reflector(), rules="N2,W6", timeout=timeout, allow_timeout=allow, progress=timeout.hear, **{**FAST, "seconds": 600.0}
     )
