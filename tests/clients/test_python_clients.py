@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -70,9 +71,10 @@ def test_kubernetes_with_all_kinds_of_objects(fakekube: Cluster) -> None:
     assert {group.name for group in client.ApisApi(api_client).get_api_versions().groups} >= {"apps", "batch"}
 
 
-def test_kubernetes_dynamic(fakekube: Cluster) -> None:
+def test_kubernetes_dynamic(fakekube: Cluster, tmp_path: Path) -> None:
     dynamic = pytest.importorskip("kubernetes.dynamic")
-    configmaps = dynamic.DynamicClient(fakekube.clients.kubernetes()).resources.get(api_version="v1", kind="ConfigMap")
+    client = dynamic.DynamicClient(fakekube.clients.kubernetes(), cache_file=tmp_path / "discovery.json")
+    configmaps = client.resources.get(api_version="v1", kind="ConfigMap")
     applied = configmaps.server_side_apply(body=MANIFEST, name=NAME, namespace="default", field_manager="test")
     assert applied.metadata.managedFields[0].manager == "test"
     revision = configmaps.get(namespace="default").metadata.resourceVersion

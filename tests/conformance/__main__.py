@@ -146,8 +146,10 @@ def run(tools: Tools, kubeconfig: Path, out: Path, options: argparse.Namespace) 
     words += [f"--skip={options.skip}"] if options.skip else []
     words += [str(tools.suite), "--", f"--kubeconfig={kubeconfig}", "--provider=local", "--allowed-not-ready-nodes=-1"]
     words += [f"--kubectl-path={options.kubectl}"]
-    with (out / "suite.log").open("wb") as log:
-        subprocess.run(words, stdout=log, stderr=log, check=False, env={**os.environ, "KUBECONFIG": str(kubeconfig)})
+    with (out / "suite.log").open("wb") as log, tempfile.TemporaryDirectory(prefix="conformance-") as temporary:
+        # Some specs leave folders in TMPDIR.
+        environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "TMPDIR": temporary}
+        subprocess.run(words, stdout=log, stderr=log, check=False, env=environment)
 
 
 def results_of(report: Sequence[Mapping[str, Any]]) -> list[Result]:

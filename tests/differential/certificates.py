@@ -19,6 +19,7 @@ import base64
 import functools
 import ipaddress
 import shutil
+import ssl
 import sys
 import tempfile
 import threading
@@ -117,8 +118,8 @@ def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 _signing = threading.Lock()
 
 
-def self_signed(*names: str) -> tuple[str, str]:
-    """A server's certificate for 127.0.0.1 and the names: the file with key and certificate, and the text for caBundle.
+def self_signed(*names: str) -> tuple[ssl.SSLContext, str]:
+    """A server's certificate for 127.0.0.1 and the names: a context that shows it, and the text for caBundle.
 
     Asked for again, it is the same one.
     """
@@ -134,13 +135,16 @@ def temporary_folder(prefix: str) -> Path:
 
 
 @functools.cache
-def _self_signed(*names: str) -> tuple[str, str]:
+def _self_signed(*names: str) -> tuple[ssl.SSLContext, str]:
     addresses = [x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
     authority = Authority("scenario", *addresses, *map(x509.DNSName, names))
     text = _pem(authority.certificate)
-    file = temporary_folder("scenario-") / "both"
-    file.write_bytes(_key_pem(authority.key) + text)
-    return str(file), base64.b64encode(text).decode()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.NamedTemporaryFile(suffix=".pem") as file:  # the ssl module reads keys from files only
+        file.write(_key_pem(authority.key) + text)
+        file.flush()
+        context.load_cert_chain(file.name)
+    return context, base64.b64encode(text).decode()
 
 
 def make(folder: Path) -> None:

@@ -6,7 +6,6 @@ import contextlib
 import http.server
 import json
 import socket
-import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -209,8 +208,6 @@ def granted_everywhere(client: Client, user: str, *rules: dict[str, Any], suffix
 
 # ---------------------------------------------------------------- servers that the API server calls
 
-_CERT: dict[str, tuple[str, str]] = {}
-
 
 class Request:
     """What the API server sent to a server of the scenario's: `method`, `path` with its query, `headers` (lower case), `body` (bytes)."""
@@ -226,7 +223,7 @@ def listening(
     """An HTTPS server on loopback; yields its port and what it is sent. Port and certificate are hidden in the transcript."""
     seen: list[Request] = []
     live: set[Any] = set()
-    pem, bundle = self_signed(*names)
+    context, bundle = self_signed(*names)
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -268,8 +265,6 @@ def listening(
             pass
 
     server = Server(("127.0.0.1", 0), Handler)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pem)
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     threading.Thread(target=server.serve_forever, args=(0.005,), daemon=True).start()
     port = server.server_address[1]

@@ -7,7 +7,6 @@ import contextlib
 import copy
 import http.server
 import json
-import ssl
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -65,9 +64,7 @@ def listening(client: Client, answer: Answer) -> Iterator[tuple[str, list[Any]]]
             pass
 
     server = Server(("127.0.0.1", 0), Handler)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(self_signed()[0])
-    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    server.socket = self_signed()[0].wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     threading.Thread(target=server.serve_forever, args=(0.005,), daemon=True).start()
     port = server.server_address[1]
     try:
