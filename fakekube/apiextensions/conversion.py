@@ -168,15 +168,13 @@ def _text(obj: Object, name: str) -> str:
 
 
 def _metadata(obj: Object, found: Object) -> Object:
-    """Returns the original metadata with the labels and annotations of the converted object. Raises _InvalidConversionError."""
-    if "metadata" not in found:
-        raise _InvalidConversionError("missing metadata in converted object")
-    given = found["metadata"]
-    if not isinstance(given, dict):
-        raise _InvalidConversionError(f"invalid metadata of type {go_type(given)} in converted object")
-    metadata = dict(obj.get("metadata") or {})
+    """Returns the original metadata with the labels and annotations of a converted object that has the same name.
+
+    Raises _InvalidConversionError.
+    """
+    metadata = dict(obj["metadata"])
     for name, (validate, path) in _FREE.items():
-        texts = given.get(name)
+        texts = found["metadata"].get(name)
         if texts is None:
             metadata.pop(name, None)
             continue

@@ -312,7 +312,7 @@ RECORDINGS = {
         Recording("v1.37/rules/requests", "rules_requests", version="1.37"),
         *_of_values(),
         *_of_flags(),
-        *(Recording(f"v1.37/rules/{name}", f"rules_{name}", version="1.37") for name in ("newer", "paths", "bounds", "operands")),
+        *(Recording(f"v1.37/rules/{name}", f"rules_{name}", version="1.37") for name in ("newer", "paths", "bounds", "operands", "refusals")),
         *(Recording(f"v{minor}/rules/minors", "rules_minors", version=minor) for minor in data.RELEASES),
         *(Recording(f"v{minor}/rules/differing", "rules_differing", version=minor) for minor in ("1.35", "1.36")),
         *(

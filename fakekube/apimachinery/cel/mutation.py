@@ -8,6 +8,7 @@ Specified by: k8s.io/apiserver/pkg/cel/mutation (dynamic/objects.go, jsonpatch.g
 
 from __future__ import annotations
 
+import math
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -144,7 +145,9 @@ def json_value(value: Any) -> Any:
     if kind in (values.Timestamp, values.Duration):
         return str(value)
     if kind is values.Optional:
-        return json_value(value.content) if value.present else None
+        if not value.present:
+            raise NotJSONError("optional.none() dereference")
+        return json_value(value.content)
     if kind is values.CelType:
         raise NotJSONError("type conversion not supported for 'type'")
     if issubclass(kind, Opaque):
@@ -169,8 +172,13 @@ def _struct(value: Any) -> Any:
 
 
 def _number(value: Any) -> Any:
-    """Converts a double without a fraction to an integer."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    """Converts a double without a fraction to an integer. Raises NotJSONError if it is not finite."""
+    if not isinstance(value, float):
+        return value
+    if not math.isfinite(value):
+        invalid = f"google.protobuf.Value.number_value: invalid {values.double_text(value)} value"
+        raise NotJSONError(f"json: error calling MarshalJSON for type *structpb.Value: proto: {invalid}")
+    return int(value) if value.is_integer() else value
 
 
 def _json_key(key: Any) -> str:

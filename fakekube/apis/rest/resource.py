@@ -27,6 +27,15 @@ if TYPE_CHECKING:
 #: Resources that two groups serve, by their plural.
 _COHABITATING: Mapping[str, tuple[str, ...]] = {"events": ("", "events.k8s.io")}
 
+#: API group → Go package of its internal types, if that is not the first label of the group's name.
+_INTERNAL_PACKAGES = {
+    "": "core",
+    "internal.apiserver.k8s.io": "apiserverinternal",
+    "rbac.authorization.k8s.io": "rbac",
+    "flowcontrol.apiserver.k8s.io": "flowcontrol",
+    "events.k8s.io": "core",
+}
+
 
 @dataclass(slots=True, frozen=True)
 class GVK:
@@ -39,6 +48,11 @@ class GVK:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "api_version", group_version(self.group, self.version))
+
+    @property
+    def internal_type(self) -> str:
+        """The internal Go type, as messages name it."""
+        return f"{_INTERNAL_PACKAGES.get(self.group) or self.group.partition('.')[0]}.{self.kind}"
 
 
 @dataclass(eq=False)

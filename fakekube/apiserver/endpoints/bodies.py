@@ -412,11 +412,10 @@ def _cbor_errors(type_: Type, parsed: Parsed) -> tuple[str, str]:
 
 def _refuse_other_kind(kind: GVK, expected: GVK, type_: Type | None) -> None:
     """Raises Problem if objects of the declared kind cannot be converted to the expected one."""
-    if kind is expected or (kind.kind, internal_package(kind.group)) == (expected.kind, internal_package(expected.group)):
+    if kind is expected or kind.internal_type == expected.internal_type:
         return
-    internal = f"{internal_package(expected.group)}.{expected.kind}"
     claimed = type_.name.rpartition("/")[2] if type_ is not None else f"{kind.version}.{kind.kind}"
-    raise Problem(f"converting ({claimed}) to ({internal}): unknown conversion", kind)
+    raise Problem(f"converting ({claimed}) to ({expected.internal_type}): unknown conversion", kind)
 
 
 def _custom(scope: Scope, parsed: Parsed, body: bytes | None, *, wants_strict: bool) -> tuple[GVK, Object, list[str]]:
@@ -458,21 +457,6 @@ def _interpret_cbor(value: Object | None) -> Object:
     """Returns kind and version of an object without a Go type; empty if the document is malformed or not an object."""
     said = {name: text for name in _TYPE_META if isinstance(text := (value or {}).get(name), str)}
     return said if said.get("apiVersion", "").count("/") < 2 else {}
-
-
-#: API group → Go package of its internal types, if that is not the first label of the group's name.
-_INTERNAL_PACKAGES = {
-    "": "core",
-    "internal.apiserver.k8s.io": "apiserverinternal",
-    "rbac.authorization.k8s.io": "rbac",
-    "flowcontrol.apiserver.k8s.io": "flowcontrol",
-    "events.k8s.io": "core",
-}
-
-
-def internal_package(group: str) -> str:
-    """Returns the Go package of a group's internal types, as messages name it."""
-    return _INTERNAL_PACKAGES.get(group) or group.partition(".")[0]
 
 
 def _wrong_version(kind: GVK, expected: GVK) -> StatusError:

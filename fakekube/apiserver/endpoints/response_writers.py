@@ -24,7 +24,6 @@ from fakekube.apimachinery.printers.table import Row, TableConvertor
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.builtin import type_of
 from fakekube.apis.rest.resource import Resource
-from fakekube.apiserver.endpoints.bodies import internal_package
 from fakekube.apiserver.endpoints.negotiation import MediaType
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry.generic import conversion
@@ -116,7 +115,7 @@ def _response(chosen: MediaType, code: int, body: bytes | Chunks) -> Response:
 def _not_acceptable(scope: Scope, problem: str, suffix: str = "") -> StatusError:
     """Returns the 406 for a list asked for as one object, or the reverse; the message names the Go type."""
     kind = scope.kind
-    go_type = f"{internal_package(kind.group)}.{kind.kind}{suffix}"
+    go_type = f"{kind.internal_type}{suffix}"
     if scope.resource.custom:
         go_type = f"unstructured.Unstructured{suffix}"
     wanted = "PartialObjectMetadata" if suffix else "PartialObjectMetadataList"

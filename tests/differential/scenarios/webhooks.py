@@ -690,6 +690,35 @@ def conversion_that_fails(client: Client) -> None:
 
 
 @scenario
+def conversion_of_metadata(client: Client) -> None:
+    """Converted objects whose metadata are of another type or lack something."""
+    metadata: list[Any] = [
+        *("x", 1, None, [], {}, {"name": 1}, {"labels": "x"}, {"labels": {"a": 1}}, {"labels": None}, {"annotations": []}),
+        *({"annotations": {"a b": "c"}}, {"labels": {"a": "b c"}}, {"namespace": "other"}, {"uid": 1}, "absent"),
+    ]
+    given: list[Any] = []
+
+    def changed(one: dict[str, Any]) -> dict[str, Any]:
+        if not given:
+            return one
+        if given[0] == "absent":
+            return {name: value for name, value in one.items() if name != "metadata"}
+        return {**one, "metadata": {**one["metadata"], **given[0]} if given[0] and isinstance(given[0], dict) else given[0]}
+
+    def answer(path: str, review: dict[str, Any]) -> Any:
+        return review_of(review, convertedObjects=[changed(one) for one in converted(review)])
+
+    with listening(client, answer) as (url, _):
+        body = convertible(client, url)
+        with served(client, body) as path:
+            client.post(path, make(body, spec={"size": 1}), silent=True)
+            for meta in metadata:
+                given[:] = [meta]
+                client.get(f"{path.replace('/v1/', '/v2/')}/one")
+            given.clear()
+
+
+@scenario
 def conversion_without_a_webhook(client: Client) -> None:
     """Nobody listens, or the service is not there."""
     for config in ({"url": "https://127.0.0.1:9/x"}, {"service": {"namespace": client.ns, "name": "nobody", "path": "/c"}}):

@@ -129,7 +129,7 @@ def _operation(patch: JSONPatch) -> json_patch.Operation:
 
 
 def _decode(versioned: VersionedAttributes, patched: Any) -> Object:
-    """Decodes a patched object strictly. Raises StatusError 500."""
+    """Decodes a patched object strictly. Raises MutationError for a kind of another version, StatusError 500."""
     if not isinstance(patched, dict):
         raise status.internal(status.uninterpretable(unmarshal_error("array", status.TYPE_META)))
     for name in ("apiVersion", "kind"):
@@ -147,8 +147,11 @@ def _decode(versioned: VersionedAttributes, patched: Any) -> Object:
     if strict.messages:
         raise status.internal(strict_decoding_error(strict.messages))
     if claimed is not type_:
-        wrong, right = (each.name.rpartition("/")[2] for each in (claimed, type_))
-        raise status.internal(f"failed to convert object: converting ({wrong}) to ({right}): unknown conversion")
+        wrong, kind = claimed.name.rpartition("/")[2], versioned.kind
+        if str(patched.get("apiVersion") or kind.api_version) != kind.api_version:
+            scheme = go_quote(versioned.resource.emulation.scheme)
+            raise MutationError(f"{wrong} is not suitable for converting to {go_quote(kind.api_version)} in scheme {scheme}")
+        raise status.internal(f"failed to convert object: converting ({wrong}) to ({kind.internal_type}): unknown conversion")
     return _without_kind(obj)
 
 

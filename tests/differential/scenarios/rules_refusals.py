@@ -1,0 +1,159 @@
+"""What whole families of rules say where few recordings reach them: best matches of schemas, limits of pods with several containers,
+values that a policy computes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from tests.differential.client import MERGE, STRATEGIC, Client
+from tests.differential.definitions import DRY, definition, make, obj, served
+from tests.differential.registry import scenario
+from tests.differential.scenarios.policies import mutating, patched, policed_each
+from tests.differential.scenarios.rules_branches import space
+from tests.differential.steps import config_map, deployment, maps, pod
+
+# fmt: off
+
+Object = dict[str, Any]
+
+NUMBER, TEXT = {"type": "integer"}, {"type": "string"}
+#: Of a value with fields of each type.
+STRUCTURE: Object = {
+    "a": {"type": "array", "items": NUMBER}, "b": {**TEXT, "format": "date"}, "c": {"type": "object", "additionalProperties": NUMBER}, "d": {"type": "number"},
+    "e": {"type": "array", "nullable": True, "items": {**TEXT, "nullable": True}}, "f": {"type": "boolean"}, "g": {"type": "object", "properties": {"h": TEXT, "i": {"type": "array", "items": TEXT}}}, "j": {"x-kubernetes-int-or-string": True},
+}
+BRANCHES: list[Object] = [
+    {"required": ["x"]}, {"properties": {"a": {"minItems": 4}}}, {"properties": {"a": {"items": {"minimum": 10}}}}, {"properties": {"b": {"pattern": "^z"}}, "required": ["x"]}, {"properties": {"b": {"format": "date-time"}}},
+    {"properties": {"c": {"minProperties": 4}}}, {"properties": {"c": {"maxProperties": 0}}}, {"properties": {"d": {"maximum": 1, "exclusiveMaximum": True}, "f": {"enum": [False]}}}, {"properties": {"e": {"items": {"minLength": 9}}}, "minProperties": 9},
+    {"properties": {"g": {"required": ["x"], "properties": {"h": {"maxLength": 0}, "i": {"items": {"enum": ["q"]}}}}}}, {"not": {"required": ["a"]}}, {"properties": {"j": {"enum": ["q", 9]}, "d": {"multipleOf": 7}}},
+]
+NESTED: list[Object] = [
+    *({name: [BRANCHES[first], BRANCHES[second]]} for name in ("allOf", "anyOf", "oneOf") for first, second in ((0, 2), (1, 9), (6, 3))), {"oneOf": [{"required": ["a"]}, {"required": ["d"]}]}, {"anyOf": [{"required": ["a"]}, BRANCHES[0]], "properties": {"d": {"maximum": 0}}},
+]
+VALUES: list[Object] = [
+    {"a": [1, 2, 3], "b": "2026-01-01", "c": {"k": 1, "l": 2}, "d": 2.5, "e": ["t", None], "f": True, "g": {"h": "u", "i": ["v", "w"]}, "j": 1},
+    {"a": [], "c": {}, "e": None, "g": {"i": []}, "j": "r"}, {"a": [1], "d": 3}, {"b": "2026-01-01", "d": 1.0, "f": False, "g": {"h": "u"}}, {"e": [None], "c": {"k": 1}, "j": 9},
+]
+
+
+@scenario
+def best_matches(c: Client) -> None:
+    """Which of several schemas that a value does not match is told: each two of them, in one order (anyOf) and in the other (oneOf), for values of each type."""
+    pairs = [*itertools.combinations(BRANCHES, 2), *itertools.product(NESTED, (BRANCHES[0], BRANCHES[5]))]
+    fields = {f"f{number}": {"type": "object", "properties": STRUCTURE, "anyOf": list(pair)} for number, pair in enumerate(pairs)}
+    fields |= {f"g{number}": {"type": "object", "properties": STRUCTURE, "oneOf": list(reversed(pair))} for number, pair in enumerate(pairs)}
+    body = definition(c, obj({"spec": obj(fields)}))
+    with served(c, body) as path:
+        for value in VALUES:
+            c.post(path, make(body, spec=dict.fromkeys(fields, value)), DRY)
+
+
+#: Numbers beside an integer, and at the bounds of what a float holds exactly.
+CLOSE = (1.0, 1.5, -1.5, 0.1, 1.0000000001, 0.9999999999, 1.000000001, 0.999999999, 1 + 2**-40, 2 - 2**-40, -1.0000000001, 4503599627370497.5, 9007199254740991.0, 9007199254740992.0, 9007199254740993, 1e16, 1e300, 2**63 - 1, 2**63, -(2**63), True, "1", None, [], {})
+
+
+@scenario
+def numbers_of_custom_resources(c: Client) -> None:
+    """Values beside whole numbers: their type, bounds, multiples, enums, formats."""
+    schemas: list[Object] = [
+        NUMBER, {**NUMBER, "format": "int32"}, {**NUMBER, "format": "int64"}, {"type": "number", "format": "float"}, {"type": "number", "format": "double"}, {**NUMBER, "enum": [1, 2]}, {"type": "number", "enum": [1, 1.5, 2]}, {"type": "number", "multipleOf": 0.5}, {"type": "number", "multipleOf": 3}, {"type": "number", "minimum": 1, "exclusiveMinimum": True},
+        {"type": "number", "minimum": 1.0000000001}, {"type": "number", "maximum": 1}, {"type": "number", "maximum": 9007199254740992, "exclusiveMaximum": True}, {**NUMBER, "maximum": 1, "exclusiveMaximum": True}, {"x-kubernetes-int-or-string": True, "enum": [1, "1"]}, {"x-kubernetes-int-or-string": True, "anyOf": [{"maximum": 1}, {"pattern": "^2"}]}, {"type": "boolean", "enum": [True]}, {"type": "array", "items": NUMBER, "uniqueItems": False, "maxItems": 0}, {"type": "object", "additionalProperties": NUMBER, "maxProperties": 0},
+        {"type": "string", "enum": ["1", "\x01", "A"]}, {**NUMBER, "nullable": True, "default": 1}, {"type": "number", "nullable": True, "enum": [1]},
+    ]
+    body = definition(c, obj({"spec": obj({f"f{number}": schema for number, schema in enumerate(schemas)})}))
+    with served(c, body) as path:
+        for value in CLOSE:
+            c.post(path, make(body, spec={f"f{number}": value for number in range(len(schemas))}), DRY)
+
+
+@scenario
+def metadata_of_embedded_objects(c: Client) -> None:
+    """Embedded objects whose kind, apiVersion or metadata are of another type, in fields, lists and maps; in creates, updates and patches."""
+    embedded = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
+    body = definition(c, obj({"spec": obj({"one": embedded, "list": {"type": "array", "items": embedded}, "map": {"type": "object", "additionalProperties": embedded}})}))
+    wrong = ({"kind": 1}, {"kind": None}, {"apiVersion": 1}, {"apiVersion": {}}, {"metadata": {"name": 1}}, {"metadata": {"labels": {"a": 1}}}, {"metadata": {"unknown": 1, "name": "n"}}, {"metadata": {"generation": "x"}})
+    with served(c, body) as path:
+        c.post(path, make(body, spec={}), silent=True)
+        for more in wrong:
+            value = {"kind": "K", "apiVersion": "v1", **more}
+            for spec in ({"one": value}, {"list": [value]}, {"map": {"k": value}}):
+                c.post(path, make(body, "new", spec=spec), DRY)
+                c.patch(f"{path}/one", {"spec": spec}, MERGE, DRY)
+
+
+def asking(requests: str, limits: str = "") -> Object:
+    return {"name": f"c{requests}", "image": "i", "resources": {"requests": {"cpu": requests}, **({"limits": {"cpu": limits}} if limits else {})}}
+
+
+@scenario
+def limits_of_several_containers(c: Client) -> None:
+    """A LimitRange of pods whose containers together ask for more, or have a lower limit, than one could; and of claims by other resources."""
+    for name, limit in (("least", {"min": {"cpu": "2"}}), ("most", {"max": {"cpu": "2"}}), ("ratio", {"maxLimitRequestRatio": {"cpu": "2"}})):
+        path = space(c, name)
+        c.post(f"{path}/limitranges", {"metadata": {"name": "l"}, "spec": {"limits": [{"type": "Pod", **limit}]}}, silent=True)
+        for containers in ([asking("3"), asking("1", "1")], [asking("1"), asking("1", "1")], [asking("2"), asking("1", "2")], [asking("1", "2"), asking("2", "6")], [asking("1", "2"), asking("1")]):
+            c.post(f"{path}/pods", pod(containers=containers), DRY)
+            c.post(f"{path}/pods", pod(containers=containers[:1], initContainers=containers[1:]), DRY)
+            c.post(f"{path}/pods", pod(containers=containers[:1], initContainers=[{**containers[1], "restartPolicy": "Always"}]), DRY)
+        c.delete(path, silent=True)
+    path = space(c, "claims")
+    c.post(f"{path}/persistentvolumeclaims", claim("held", storage="9", finalizers=["a.b/c"]), silent=True)
+    c.post(f"{path}/limitranges", {"metadata": {"name": "l"}, "spec": {"limits": [{"type": "PersistentVolumeClaim", "min": {"storage": "2", "example.com/a": "2"}, "max": {"storage": "4", "example.com/b": "4"}}]}}, silent=True)
+    for requests in ({}, {"storage": "3"}, *({"storage": "3", "example.com/a": first, "example.com/b": second} for first, second in (("1", "3"), ("2", "4"), ("3", "5"))), {"storage": "1"}, {"storage": "5"}):
+        c.post(f"{path}/persistentvolumeclaims", claim("new", **requests), DRY)
+    for _ in range(2):
+        c.patch(f"{path}/persistentvolumeclaims/held", {"metadata": {"labels": {"a": "b"}}}, MERGE, DRY)
+        c.patch(f"{path}/persistentvolumeclaims/held/status", {"status": {"phase": "Bound"}}, MERGE, DRY)
+        c.delete(f"{path}/persistentvolumeclaims/held", silent=True)
+    c.patch(f"{path}/persistentvolumeclaims/held", {"metadata": {"finalizers": None}}, MERGE, silent=True)
+    c.delete(path, silent=True)
+
+
+def claim(name: str, finalizers: list[str] | None = None, **requests: str) -> Object:
+    return {"metadata": {"name": name, "finalizers": finalizers}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": requests}}}
+
+
+@scenario
+def limits_of_terminating_pods(c: Client) -> None:
+    """A pod that is being deleted may be resized beyond a LimitRange."""
+    path = space(c, "ending")
+    c.post(f"{path}/pods", pod("p", nodeName="n", containers=[asking("1")]), silent=True)
+    c.post(f"{path}/limitranges", {"metadata": {"name": "l"}, "spec": {"limits": [{"type": "Container", "max": {"cpu": "2"}}]}}, silent=True)
+    for _ in range(2):
+        c.patch(f"{path}/pods/p/resize", {"spec": {"containers": [{"name": "c1", "resources": {"requests": {"cpu": "3"}, "limits": {"cpu": "4"}}}]}}, STRATEGIC, DRY)
+        c.delete(f"{path}/pods/p", silent=True)
+    c.delete(f"{path}/pods/p", {"gracePeriodSeconds": 0}, silent=True)
+    c.delete(path, silent=True)
+
+
+#: What a policy makes of an object: values of types that do not belong there, objects of other kinds, and names of types that do not fit.
+PATCHES = {
+    "types": "[JSONPatch{op: 'add', path: '/metadata/labels', value: Object.metadata{labels: {'a': 'b'}, name: 'x'}}]", "wrong": "[JSONPatch{op: 'add', path: '/data', value: Object.data{a: Object.spec{}}}]",
+    "several": "[JSONPatch{op: 'add', path: '/data', value: Object{spec: Object.other{}, metadata: Object.spec{a: Object.b{}}}}]", "duration": "[JSONPatch{op: 'add', path: '/data/d', value: duration('1h')}]", "time": "[JSONPatch{op: 'add', path: '/data/t', value: timestamp('2026-01-01T00:00:00Z')}]",
+    "bytes": "[JSONPatch{op: 'add', path: '/data/b', value: b'abc'}]", "type": "[JSONPatch{op: 'add', path: '/data/y', value: type(1)}]", "infinite": "[JSONPatch{op: 'add', path: '/data/f', value: 1.0 / 0.0}]", "keys": "[JSONPatch{op: 'add', path: '/data', value: {1: 'a'}}]", "infinite-list": "[JSONPatch{op: 'add', path: '/data', value: [-1.0 / 0.0]}]", "infinite-map": "[JSONPatch{op: 'add', path: '/data', value: {'a': 0.0 / 0.0}}]", "infinite-object": "[JSONPatch{op: 'add', path: '/data', value: Object.data{a: 1.0 / 0.0}}]",
+    "unset-list": "[JSONPatch{op: 'add', path: '/data', value: [optional.none()]}]", "unset-map": "[JSONPatch{op: 'add', path: '/data', value: {'a': optional.none()}}]", "unset-object": "[JSONPatch{op: 'add', path: '/data', value: Object.data{a: optional.none()}}]", "unset": "[JSONPatch{op: 'add', path: '/data/o', value: optional.none()}]",
+    "set": "[JSONPatch{op: 'add', path: '/data/o', value: optional.of('x')}]", "null": "[JSONPatch{op: 'add', path: '/data/n', value: null}]", "root": "[JSONPatch{op: 'replace', path: '', value: [1]}]", "text": "[JSONPatch{op: 'replace', path: '', value: 'x'}]", "version": "[JSONPatch{op: 'replace', path: '/apiVersion', value: 'apps/v1'}]",
+    "other": "[JSONPatch{op: 'replace', path: '/apiVersion', value: 'apps/v1'}, JSONPatch{op: 'replace', path: '/kind', value: 'Deployment'}, JSONPatch{op: 'remove', path: '/data'}]", "number": "[JSONPatch{op: 'replace', path: '/kind', value: 1}]", "sibling": "[JSONPatch{op: 'replace', path: '/kind', value: 'Secret'}, JSONPatch{op: 'remove', path: '/data'}]", "options": "[JSONPatch{op: 'replace', path: '/kind', value: 'DeleteOptions'}]",
+}
+CONFIGURATIONS = {
+    "count": "Object{spec: Object.spec{replicas: 'x'}}", "time": "Object{metadata: Object.metadata{creationTimestamp: 'x'}}", "quantity": "Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{overhead: {'cpu': 'x'}}}}}", "port": "Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{containers: [Object.spec.template.spec.containers{name: 'main', ports: [Object.spec.template.spec.containers.ports{containerPort: 1.5}]}]}}}}",
+    "large": "Object{spec: Object.spec{replicas: 3000000000}}", "wrong": "Object{spec: Object.spec{template: Object.spec.template{metadata: Object.metadata{}}}}", "duration": "Object{metadata: Object.metadata{labels: {'a': duration('1h')}}}", "null": "Object{spec: Object.spec{replicas: null}}",
+}
+
+
+@scenario
+def mutations_of_odd_values(c: Client) -> None:
+    """JSON patches with values of types that JSON has not, or that make another kind of the object."""
+    with policed_each(c, {name: mutating(patched(expression)) for name, expression in PATCHES.items()}, "Mutating"):
+        for name in PATCHES:
+            c.post(maps(c), config_map(name), DRY)
+
+
+@scenario
+def configurations_of_odd_values(c: Client) -> None:
+    """Apply configurations whose values cannot be read as the fields they are for."""
+    with policed_each(c, {name: mutating(expression) for name, expression in CONFIGURATIONS.items()}, "Mutating", "CREATE", "deployments", "apps"):
+        for name in CONFIGURATIONS:
+            c.post(f"/apis/apps/v1/namespaces/{c.ns}/deployments", deployment(name), DRY)
