@@ -76,7 +76,7 @@ def _failures_of(trial: Trial) -> Iterator[None]:
         raise BaselineFailed(f"{problem}{early}") from None
     except Exception as problem:
         if trial.ended:
-            raise BaselineFailed(trial.ended) from None
+            raise BaselineFailed(f"a client has to run until it is stopped; in the baseline run {trial.ended}") from None
         raise problem
 
 

@@ -156,6 +156,9 @@ class _Life:
         if trial is None:
             return
         trial.close()
+        at_revision = trial.lists_again_at_revision()
+        if at_revision is not None:
+            self._baseline.relists.append(at_revision)
         self._inspections.inspect(trial)
         for rule, verdict, provoked_at in self._shown:
             trial.rule, trial.provoked_at = rule, provoked_at

@@ -98,7 +98,7 @@ class Policy:
         if not exercised:
             found.append("no rule was exercised")
         if self.min_exercised is not None and len(exercised) < self.min_exercised:
-            found.append(f"--min-exercised: {len(exercised)} rules were exercised, fewer than {self.min_exercised}")
+            found.append(f"--min-exercised: fewer than {self.min_exercised} rules were exercised: {len(exercised)}")
         if cut_short and not self.allow_timeout:
             found.append(
                 f"--timeout: the time was up before all of {', '.join(cut_short)} had a verdict; --allow-timeout accepts this"

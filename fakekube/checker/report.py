@@ -74,7 +74,7 @@ class RuleReport:
     same_as: str = ""
     """The id of another failed rule with the same cause; "" if there is none."""
     accepted: str | None = None
-    """The reason for which a failure is accepted; None if it is not."""
+    """The reason for which a failure or warning is accepted; None if it is not."""
     is_strict: bool = False
     """Whether a warning is a failure."""
 
@@ -89,8 +89,8 @@ class RuleReport:
 
     @property
     def shown_verdict(self) -> str:
-        """The verdict as people read it: "accepted" for an accepted failure."""
-        return "accepted" if self.verdict == Outcome.FAIL and self.accepted is not None else self.verdict
+        """The verdict as people read it: "accepted" for an accepted failure or warning."""
+        return "accepted" if self.accepted is not None else self.verdict
 
     def as_json(self) -> dict[str, Any]:
         """Returns the rule's member of report.json."""
@@ -150,7 +150,7 @@ class CheckResult:
         return [rule for rule in self.rules if rule.verdict == verdict]
 
     def counts(self) -> str:
-        """Returns how many rules have each verdict; accepted failures are counted apart."""
+        """Returns how many rules have each verdict; accepted ones are counted apart."""
         found = Counter(rule.shown_verdict for rule in self.rules)
         accepted = [f"{found['accepted']} accepted"] if found["accepted"] else []
         failed, *others = [f"{found[outcome]} {outcome}" for outcome in Outcome]
@@ -462,7 +462,7 @@ def _result(report: CheckResult, rule: RuleReport) -> dict[str, Any]:
         ],
         "partialFingerprints": {"fakekubeRule/v1": rule.id},
     }
-    if rule.accepted is not None and rule.verdict == Outcome.FAIL:
+    if rule.accepted is not None:
         found["suppressions"] = [{"kind": "external", "justification": rule.accepted}]
     return found
 

@@ -121,6 +121,8 @@ class Baseline:
 
     repaired: set[str] = field(default_factory=set)
     """The resources of the children that the client creates again when they are deleted, as far as a run has shown this."""
+    relists: list[bool] = field(default_factory=list)
+    """For each run until now in which the client listed again what it had watched: whether it asked for a revision."""
     change: tuple[int, Reaction] | None = None
     """The number of a change of a copy to which the client reacts, and its writes then, as soon as a run has shown this."""
     unchanged: str = ""
@@ -507,6 +509,16 @@ class Trial(ClientRun):
         times += [call.end for call in watches if call.end is not None and call.ended != CLOSED]
         times += [copy.created_at for copy in self.copies]
         return ended - max((at for at in times if at <= ended), default=self.started_at)
+
+    def lists_again_at_revision(self) -> bool | None:
+        """Reports whether the client asked for a revision when it listed again what it watched; None if it did not list again."""
+        again: list[Call] = []
+        for key, stream in self.trace.streams().items():
+            watched = [call.at for call in stream.watches if call.at >= self.started_at]
+            if watched and not self.baseline.is_shared(key):
+                lists = [call for call in stream.calls if call.is_list or call.sends_initial_events]
+                again += [call for call in lists if call.at > watched[0]]
+        return any(call.asked_revision not in ("", "0") for call in again) if again else None
 
     # --- Provocations -------------------------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from fakekube.checker.writes import (
     require_children,
     require_writes,
     set_editor,
+    writes_of,
 )
 from fakekube.controllers.client import ApiError
 
@@ -76,7 +77,7 @@ class Conflicts(Rule):
         """The resource and the metadata of the objects that the other editor has changed, by uid."""
 
     def require(self, baseline: Baseline) -> None:
-        require_writes(baseline, "update", "patch")
+        require_conflicts(baseline)
 
     def provoke(self, trial: Trial) -> None:
         self.meet(trial)
@@ -103,7 +104,7 @@ class Conflicts(Rule):
     def judge_trace(self, trial: Trial) -> Verdict:
         refused = [call for call in trial.trace.since(trial.provoked_at) if call.status == 409 and call.is_write]
         if not refused:
-            return Verdict.not_exercised("no write of the client has a resourceVersion, so that none conflicts")
+            return Verdict.not_exercised(_NO_CONFLICT)
         return Verdict.success(f"{len(refused)} conflicts")
 
     def find_failure(self, trial: Trial) -> Verdict | None:
@@ -122,6 +123,18 @@ class Conflicts(Rule):
             *trial.excerpt(worst),
             by_time=many is None,
         )
+
+
+#: Why a client is not exercised whose writes cannot conflict.
+_NO_CONFLICT = "no write of the client has a resourceVersion, so that none conflicts"
+
+
+def require_conflicts(baseline: Baseline) -> None:
+    """Raises NotExercised unless an update or patch of the client may conflict: its body may have a resourceVersion."""
+    require_writes(baseline, "update", "patch")
+    sent = [call for call in writes_of(baseline.trial.trace.since()) if call.verb in ("update", "patch")]
+    if not any(_has_revision(call) or not isinstance(call.body, dict) for call in sent):
+        raise NotExercised(_NO_CONFLICT)
 
 
 def _is_repeated_knowingly(trial: Trial, refused: Sequence[Call]) -> bool:
@@ -157,6 +170,9 @@ class LostUpdates(Conflicts):
     every = 1
     advice = "keep metadata.resourceVersion of the object that was read, or send a patch with the client's own fields only"
     source = _CONVENTIONS
+
+    def require(self, baseline: Baseline) -> None:
+        require_writes(baseline, "update", "patch")
 
     def provoke(self, trial: Trial) -> None:
         self.meet(trial)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Baseline, Trial
     from fakekube.powers.exchange import Exchange
+    from fakekube.powers.fault import Fault
 
 _NEGOTIATION = "API conventions, compatibility"
 
@@ -43,6 +44,9 @@ class Warnings(Content):
     fast = True
     at_start = True
 
+    reads: Fault
+    """The fault that adds warnings to the answers of reads."""
+
     def prepare(self, trial: Trial) -> None:
         for definition in trial.sample.definitions:
             found = trial.cluster.get("customresourcedefinitions", definition["metadata"]["name"])
@@ -61,12 +65,10 @@ class Warnings(Content):
         trial.cluster.create(
             {**policy, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "check-warns"}, "spec": binding}
         )
-        arm(trial.faults.on("get,list"), AddWarning("deprecated, checked"), label="warning")
+        self.reads = arm(trial.faults.on("get,list"), AddWarning("deprecated, checked"), label="warning")
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        deprecated = {definition["metadata"]["name"] for definition in trial.sample.definitions}
-        calls = [call for call in trial.trace.since() if call.succeeded]
-        warned = len({call.number for call in [*writes_of(calls), *(call for call in calls if call.collection in deprecated)]})
+        warned = self.reads.hits + sum(call.succeeded for call in writes_of(trial.trace.since()))
         return Verdict.success(f"{warned} answers with warnings") if warned else Verdict.not_exercised("no answer had a warning")
 
 

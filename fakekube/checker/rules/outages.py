@@ -16,7 +16,7 @@ from fakekube.checker.pauses import judge_backoff, judge_write_backoff
 from fakekube.checker.provocations import LEADER_CHANGED, BreakUnanswered, Budget, EachWrite, answer_with, arm
 from fakekube.checker.reaction import children_of
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.conflicts import Conflicts, LostUpdates
+from fakekube.checker.rules.conflicts import Conflicts, LostUpdates, require_conflicts
 from fakekube.checker.rules.credentials import RotatedToken
 from fakekube.checker.rules.retries import RetryAfter, ServerErrors
 from fakekube.checker.rules.sieve import MissedChange, MissedDeletion
@@ -230,6 +230,9 @@ class ConflictOutage(WriteOutage):
     obligation = Conflicts.obligation
     advice = Conflicts.advice
     source = Conflicts.source
+
+    def require(self, baseline: Baseline) -> None:
+        require_conflicts(baseline)
 
     def verbs(self) -> tuple[str, ...]:
         return ("update", "patch")

@@ -15,7 +15,7 @@ from fakekube.checker.waits import await_long_watches, await_requests, require_r
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fakekube.checker.trial import Trial
+    from fakekube.checker.trial import Baseline, Trial
     from fakekube.powers.exchange import Exchange
 
 CONCEPTS = "Kubernetes API concepts, efficient detection of changes"
@@ -212,6 +212,10 @@ class ErrorsInStream(Rule):
 _MARK = "the storage of fakekube-check is not available"
 
 
+#: Why a client is not exercised that asks for no revision when it lists again.
+_AT_NO_REVISION = "the client lists without a revision, or with 0"
+
+
 class FutureRevision(Rule):
     """The server has not reached the revision of a list."""
 
@@ -224,7 +228,14 @@ class FutureRevision(Rule):
     advice = "after this 504 pause, and list with resourceVersion unset"
     source = f"{REFLECTOR} (isTooLargeResourceVersionError); kubernetes/kubernetes#107133"
 
+    #: A client that has listed again in so many runs, and never at a revision, does not do so in this one.
+    RUNS = 5
+
     refused: bool = False
+
+    def require(self, baseline: Baseline) -> None:
+        if len(baseline.relists) >= self.RUNS and not any(baseline.relists):
+            raise NotExercised(_AT_NO_REVISION)
 
     def provoke(self, trial: Trial) -> None:
         trial.require_watch()
@@ -254,7 +265,7 @@ class FutureRevision(Rule):
 
     def judge(self, trial: Trial) -> Verdict:
         if not self.refused:
-            raise NotExercised("the client lists without a revision, or with 0")
+            raise NotExercised(_AT_NO_REVISION)
         return super().judge(trial)
 
 

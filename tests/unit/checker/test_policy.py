@@ -36,7 +36,7 @@ REPORT = Report(
         (Policy(accepted={"W7": "known", "N2": "known"}, strict=True), 0, ""),
         (Policy(accepted={"W7": "known"}, required=["W1", "C8"]), 4, "C8 was not exercised: why"),
         (Policy(accepted={"W7": "known"}, min_exercised=3), 0, ""),
-        (Policy(accepted={"W7": "known"}, min_exercised=4), 4, "3 rules were exercised, fewer than 4"),
+        (Policy(accepted={"W7": "known"}, min_exercised=4), 4, "fewer than 4 rules were exercised: 3"),
         (Policy(required=["C8"]), 1, "C8 was not exercised"),
     ],
 )
@@ -116,6 +116,12 @@ def test_an_accepted_failure_is_no_failure_in_any_form(tmp_path: Path) -> None:
     assert {one["id"] for one in run["tool"]["driver"]["rules"]} == {"W1", "W7", "N2", "C8"}
     assert github_annotations(report)[0] == "::notice title=W7 fail::why%0AFix: the advice"
     assert "| W7 | accepted | why | known: &lt;later>" in markdown(report)
+
+
+def test_an_accepted_warning_is_neither_counted_nor_an_alert() -> None:
+    report = Policy(accepted={"N2": "known"}).apply(REPORT, cut_short=[])
+    assert "1 fail, 1 accepted, 0 warn" in report.table()
+    assert ["suppressions" in one for one in sarif(report)["runs"][0]["results"]] == [False, True]
 
 
 def test_a_strict_warning_is_a_failure_in_every_form(tmp_path: Path) -> None:
