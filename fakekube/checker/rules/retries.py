@@ -212,6 +212,7 @@ class RetryAfterOnWatch(RetryAfter):
         with trial.faults.on("list,watch").status(503, message=_NOT_INSTALLED, retry_after=_RETRY_AFTER, label="not installed"):
             await_requests(trial, trial.end_watches())
         trial.converge()
+        trial.require_watch()  # a client that receives nothing may still pause
         with arm(trial.faults.on("list,watch"), RefuseInText((503, 429), _TEXT, retry_after=1), label="in text"):
             await_requests(trial, trial.end_watches())
             trial.wait(_SPELL)  # a client may handle one refusal, and not the next one
