@@ -49,8 +49,11 @@ def to_storage(obj: Object) -> Object:
 
 
 def from_storage(obj: Object) -> Object:
-    """Converts a stored event to events.k8s.io/v1, without empty fields."""
-    return {served: obj[name] for served, name in _STORED_NAMES.items() if obj.get(name, "") != ""}
+    """Converts a stored event to events.k8s.io/v1, without empty fields, but with the count of a series."""
+    event = {served: obj[name] for served, name in _STORED_NAMES.items() if obj.get(name, "") != ""}
+    if event.get("series"):
+        event["series"] = {"count": 0, **event["series"]}
+    return event
 
 
 class EventStrategy(Strategy):

@@ -320,6 +320,7 @@ RECORDINGS = {
             for minor in ("1.36", "1.37")
         ),
         _with_gates("v1.37/rules/alpha", "rules_alpha", "1.37", {"AllAlpha": True, "AllBeta": True}, "api/all=true"),
+        _with_gates("v1.37/rules/crossings", "rules_crossings", "1.37", {"AllAlpha": True, "AllBeta": True}, "api/all=true"),
         _with_gates("v1.37/rules/metadata-all", "rules_metadata_all", "1.37", {"AllAlpha": True, "AllBeta": True}, "api/all=true"),
         _with_gates("v1.37/rules/storageversions", "rules_storageversions", "1.37", {}, "api/all=true"),
         *_of_declared_rules(),

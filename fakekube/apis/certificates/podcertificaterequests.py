@@ -47,6 +47,20 @@ _UNKNOWN_KEY: Final = "unknown public key type; supported types are Ed25519, ECD
 _NOT_VERIFIED: Final = "could not verify proof-of-possession signature"
 
 
+#: The fields of the stored version that v1 does not have.
+_ONLY_STORED: Final = ("pkixPublicKey", "proofOfPossession")
+
+
+def to_storage(obj: Object) -> Object:
+    """Converts a request of v1 to the stored version, v1beta1: its type prints the fields that v1 does not have."""
+    return obj
+
+
+def from_storage(obj: Object) -> Object:
+    """Converts a stored request to v1."""
+    return {**obj, "spec": {name: value for name, value in obj["spec"].items() if name not in _ONLY_STORED}}
+
+
 def is_kubernetes_signer(name: str) -> bool:
     """Reports whether a signer is one of Kubernetes' own (IsKubernetesSignerName)."""
     host = name.partition("/")[0]

@@ -122,7 +122,7 @@ class AlphaWorkloadStrategy(WorkloadStrategy):
 
 def _validate_group(spec: Part, old: Part | None, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    if "parentCompositePodGroupName" in spec and "workloadRef" not in spec:
+    if old is None and "parentCompositePodGroupName" in spec and "workloadRef" not in spec:
         errors.append(required(f"{path}.workloadRef", "must be set when parentCompositePodGroupName is set"))
     return errors + validate_fields(spec, old, path, {**_OF_GROUP, **_COMMON}, mutable=_mutable())
 
@@ -283,7 +283,7 @@ def validate_fields(
     errors: list[FieldError] = []
     for name, check in table.items():
         new, was, where = value.get(name), (old or {}).get(name), f"{path}.{name}"
-        if old is not None and _is_same(new, was):
+        if old is not None and (new == was if check is _POINTER_TO_LONG_NAME else _is_same(new, was)):
             continue
         fixed = old is not None and name not in mutable
         if fixed:
@@ -298,6 +298,8 @@ def validate_fields(
 
 def _is_same(new: Any, old: Any) -> bool:
     """Compares values; an empty list or text is an absent one, an empty struct is not."""
+    if isinstance(new, dict) and isinstance(old, dict):
+        return all(_is_same(new.get(name), old.get(name)) for name in {**new, **old})
     return bool(new == old) or (new in _ABSENT and old in _ABSENT)
 
 

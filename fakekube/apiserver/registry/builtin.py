@@ -59,6 +59,7 @@ STORED_AS: Mapping[tuple[str, str, str], StoredAs] = {
         ("resource.k8s.io", "v1beta1", plural): _OTHER_SHAPE
         for plural in ("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices")
     },
+    ("certificates.k8s.io", "v1", "podcertificaterequests"): StoredAs("certificates.k8s.io", "v1beta1"),
 }
 
 #: The subresources with a TableConvertor, and the exceptions.

@@ -454,6 +454,12 @@ def _device_conversions(name: str) -> Conversions:
     }[name]
 
 
+def _podcertificaterequest_conversions() -> Conversions:
+    from fakekube.apis.certificates.podcertificaterequests import from_storage, to_storage
+
+    return to_storage, from_storage
+
+
 #: Group, or group/version for what only a version has → providers, each with the names of its entries: resources, and
 #: subresources of resources that another module has.
 _NAMES: Final[Mapping[str, Mapping[Provider, str]]] = {
@@ -544,6 +550,7 @@ CONVERSIONS: Final[Mapping[tuple[str, str, str], Callable[[], Conversions]]] = {
         ("resource.k8s.io", "v1beta1", name): partial(_device_conversions, name)
         for name in ("resourceslices", "resourceclaims", "resourceclaimtemplates")
     },
+    ("certificates.k8s.io", "v1", "podcertificaterequests"): _podcertificaterequest_conversions,
 }
 
 

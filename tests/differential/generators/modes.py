@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.differential.client import Client
-from tests.differential.generators import access, admission, binaries, custom, forms, nodes, objects, workloads
+from tests.differential.generators import access, admission, binaries, crossings, custom, forms, nodes, objects, workloads
 from tests.differential.generators.edits import Editor
 from tests.differential.generators.samples import samples_of
 from tests.differential.generators.schemas import Kind, api_of
@@ -27,6 +27,7 @@ OF_OBJECTS: Mapping[str, Callable[[objects.Story], None]] = {
     "fields": objects.tell_fields,
     "selectors": objects.tell_selectors,
     "subresources": objects.tell_subresources,
+    "crossings": crossings.tell_crossings,
     "protobuf": binaries.tell_protobuf,
     "cbor": binaries.tell_cbor,
 }

@@ -326,8 +326,8 @@ class Updater:
         if last is None or not last.fields:
             return merged
         given_up = last.fields - owners[manager].fields
-        if not given_up and last.api_version == merged.api_version:
-            return merged
+        if not given_up and all(owned.api_version == merged.api_version for owned in (last, *owners.values())):
+            return merged  # else a conversion may fail
         problem = "failed to convert merged object to last applied version"
         try:
             before = self._convert_or_explain(merged, last.api_version, problem)
