@@ -7,6 +7,6 @@ sets, `atoms` and `containers` the operations on values, `schema` the atoms of t
 
 from __future__ import annotations
 
-from fakekube.apimachinery.patch.apply.manager import FieldManager, OtherVersion, excluding, including
+from fakekube.apimachinery.patch.apply.manager import FieldManager, OtherVersion, decode_unstructured, excluding, including
 
-__all__ = ["FieldManager", "OtherVersion", "excluding", "including"]
+__all__ = ["FieldManager", "OtherVersion", "decode_unstructured", "excluding", "including"]

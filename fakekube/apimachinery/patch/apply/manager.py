@@ -399,13 +399,11 @@ class FieldManager:
         if self._custom:
             return new
         try:
-            decoded: Object = from_unstructured(self._type, new, decoded=None if live is self._empty else live)
-        except DecodeError as error:
+            return decode_unstructured(self._type, self._gvk, new, decoded=None if live is self._empty else live)
+        except TypingError as error:
             raise uninterpreted_error(
-                f"failed to convert new object ({self._describe(applied)}) to proper version: "
-                f"unable to convert unstructured object to {self._gvk}: {error}"
+                f"failed to convert new object ({self._describe(applied)}) to proper version: {error}"
             ) from None
-        return decoded
 
     def _not_convertible(self, problem: str) -> StatusError:
         reason = f"request to convert CR to an invalid group/version: {self._api_version}"
@@ -487,6 +485,15 @@ class FieldManager:
         metadata.pop("managedFields", None)
         self._set_entries(metadata, managed, before)
         return {**obj, "metadata": metadata}
+
+
+def decode_unstructured(type: Type, gvk: str, value: Object, *, decoded: Object | None = None) -> Object:
+    """Decodes an object of a built-in kind; `decoded` as in `from_unstructured`. Raises TypingError."""
+    try:
+        found: Object = from_unstructured(type, value, decoded=decoded)
+    except DecodeError as error:
+        raise TypingError(f"unable to convert unstructured object to {gvk}: {error}") from None
+    return found
 
 
 def _conflict_error(conflicts: Conflicts) -> StatusError:

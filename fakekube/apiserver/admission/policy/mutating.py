@@ -22,12 +22,13 @@ from fakekube.apimachinery.cel.mutation import JSONPatch, NotJSONError, ObjectVa
 from fakekube.apimachinery.cel.values import ABSENT
 from fakekube.apimachinery.errors import status
 from fakekube.apimachinery.patch import json_patch
+from fakekube.apimachinery.patch.apply import decode_unstructured
+from fakekube.apimachinery.patch.apply.atoms import TypingError
 from fakekube.apimachinery.patch.apply.updater import ConfigurationError, merge
 from fakekube.apimachinery.schema import defaults, printing
 from fakekube.apimachinery.schema.decode import DecodeError, decode
 from fakekube.apimachinery.schema.strict import Strict, strict_decoding_error
 from fakekube.apimachinery.schema.trees import deep_copy
-from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apiserver.admission.cel import (
     Activation,
     Compiled,
@@ -68,8 +69,8 @@ def _apply_configuration(versioned: VersionedAttributes, value: Any) -> Object:
     assert live is not None
     kind = versioned.kind
     type_, custom = _type(versioned), _is_custom(versioned)
+    named = f"{kind.group}/{kind.version}, Kind={kind.kind}"
     if not _is_described(versioned):
-        named = f"{kind.group}/{kind.version}, Kind={kind.kind}"
         problem = f"failed to convert patch object to typed object: no corresponding type for {named}"
         raise MutationError(f"error applying patch: {problem}")
     own = {"apiVersion": kind.api_version, "kind": kind.kind}
@@ -82,11 +83,10 @@ def _apply_configuration(versioned: VersionedAttributes, value: Any) -> Object:
         raise MutationError(f"error applying patch: {error}") from None
     shared = {name: item for name, item in found.items() if type(item) is dict and item is live.get(name)}
     try:
-        read = from_unstructured(type_, {name: item for name, item in found.items() if name not in shared})
-        return _finish(versioned, {**read, **shared}, live)
-    except DecodeError as error:
-        named = f"{kind.group}/{kind.version}, Kind={kind.kind}"
-        raise MutationError(f"unable to convert unstructured object to {named}: {error}") from None
+        read = decode_unstructured(type_, named, {name: item for name, item in found.items() if name not in shared})
+    except TypingError as error:
+        raise MutationError(str(error)) from None
+    return _finish(versioned, {**read, **shared}, live)
 
 
 def _apply_json_patch(versioned: VersionedAttributes, value: Any) -> Object:

@@ -13,14 +13,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from fakekube.apimachinery.patch.apply import FieldManager, excluding
-from fakekube.apimachinery.patch.apply.atoms import TypingError
+from fakekube.apimachinery.patch.apply import FieldManager, decode_unstructured, excluding
 from fakekube.apimachinery.patch.apply.updater import ScaleMapping
 from fakekube.apimachinery.schema import known_specs, printing
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.trees import are_equal, holds_any_form, unchanged_parts
-from fakekube.apimachinery.schema.unstructured import from_unstructured
-from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.apis.rest.cluster_access import Recorded
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.strategy import Subresource
@@ -177,10 +174,7 @@ def _other_version(served: Mapping[str, Resource], obj: Object, api_version: str
         return obj, target.type
     if target.convert is not None:
         return target.convert(obj, other), target.type
-    try:
-        typed = from_unstructured(source.type, obj or {})  # a pruned object may have nothing left
-    except DecodeError as error:
-        kind = f"{source.group}/{source.version}, Kind={source.kind}"
-        raise TypingError(f"unable to convert unstructured object to {kind}: {error}") from None
+    gvk = f"{source.group}/{source.version}, Kind={source.kind}"
+    typed = decode_unstructured(source.type, gvk, obj or {})  # a pruned object may have nothing left
     converted = conversion.from_storage(target, conversion.to_storage(source, typed))
     return printing.normalise(target.type, converted), target.type
