@@ -9,8 +9,10 @@ import base64
 from typing import Any
 
 from tests.differential.client import MERGE, Client
+from tests.differential.definitions import note
 from tests.differential.registry import scenario
 from tests.differential.steps import until
+from tests.differential.transports import Reply
 
 # fmt: off
 
@@ -210,6 +212,48 @@ def nodes_ask_for_tokens(c: Client) -> None:
             c.post(f"{core}/serviceaccounts/s/token", {"spec": {**bound(name), "audiences": [audience]}}, DRY, headers=kubelet(weak))
     c.delete(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{weak}", silent=True)
     c.delete(f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{weak}", silent=True)
+
+
+@scenario
+def nodes_ask_for_tokens_of_drivers(c: Client) -> None:
+    """Audiences that a node may ask for are also those of the CSI drivers of a pod's volumes: of its own, and of bound claims (NodeRestriction)."""
+    node, driver = c.name("drives"), c.name("csi")
+    core, who = f"/api/v1/namespaces/{c.ns}", kubelet(node)
+    role = {"metadata": {"name": node}, "rules": [{"apiGroups": [""], "resources": ["serviceaccounts/token"], "verbs": ["create"]}]}
+    subject = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": f"system:node:{node}"}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": node}
+    c.post("/apis/rbac.authorization.k8s.io/v1/clusterroles", role, silent=True)
+    c.post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {"metadata": {"name": node}, "roleRef": reference, "subjects": [subject]}, silent=True)
+    c.post("/apis/storage.k8s.io/v1/csidrivers", {"metadata": {"name": driver}, "spec": {"tokenRequests": [{"audience": "first"}, {"audience": "second", "expirationSeconds": 3600}]}}, silent=True)
+    c.post(f"{core}/serviceaccounts", {"metadata": {"name": "s"}}, silent=True)
+    mode = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
+    for name, source in (("csi", {"csi": {"driver": driver, "volumeHandle": "h"}}), ("other", {"csi": {"driver": f"{driver}.absent", "volumeHandle": "h"}}), ("nfs", {"nfs": {"server": "a", "path": "/"}})):
+        c.post("/api/v1/persistentvolumes", {"metadata": {"name": c.name(name)}, "spec": {"capacity": {"storage": "1"}, **mode, **source}}, silent=True)
+    for name, volume in (("csi", c.name("csi")), ("other", c.name("other")), ("nfs", c.name("nfs")), ("unbound", ""), ("lost", c.name("lost")), ("own-v", c.name("csi"))):
+        c.post(f"{core}/persistentvolumeclaims", {"metadata": {"name": name}, "spec": {**mode, "resources": {"requests": {"storage": "1"}}, "volumeName": volume}}, silent=True)
+    claimed = [{"persistentVolumeClaim": {"claimName": name}} for name in ("csi", "other", "nfs", "unbound", "lost")]
+    token = {"projected": {"sources": [{"configMap": {"name": "m"}}, {"serviceAccountToken": {"path": "p"}}]}}
+    volumes: list[list[Object]] = [[{"csi": {"driver": driver}}], [{"csi": {"driver": f"{driver}.absent"}}], *([one] for one in claimed), claimed[::-1], [{"ephemeral": {"volumeClaimTemplate": {"spec": {**mode, "resources": {"requests": {"storage": "1"}}}}}}], [{"emptyDir": {}}, token]]
+
+    def ask(number: int, audience: str) -> Reply:
+        name = f"pod-{number}"
+        uid = c.get(f"{core}/pods/{name}", silent=True).uid
+        spec = {"audiences": [audience], "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}}
+        return c.post(f"{core}/serviceaccounts/s/token", {"spec": spec}, DRY, headers=who, silent=True)
+
+    for number, given in enumerate(volumes):
+        named = [{"name": f"v{index}", **one} for index, one in enumerate(given)]
+        if "ephemeral" in given[0]:
+            c.post(f"{core}/persistentvolumeclaims", {"metadata": {"name": f"pod-{number}-v0"}, "spec": {**mode, "resources": {"requests": {"storage": "1"}}, "volumeName": c.name("csi")}}, silent=True)
+        c.post(f"{core}/pods", pod(f"pod-{number}", node, serviceAccountName="s", volumes=named), silent=True)
+    until(lambda: ask(0, "second").status == 201, 10)
+    until(lambda: "not found in pod spec volume" in str(ask(len(volumes) - 1, "first").get("message")), 10)
+    for number in range(len(volumes)):
+        for audience in ("first", "second", "third", ""):
+            reply = ask(number, audience)
+            note(c, f"pod {number} asks for {audience}", [reply.status, reply.get("message", default="")])
+    for path in (*(f"/api/v1/persistentvolumes/{c.name(name)}" for name in ("csi", "other", "nfs")), f"/apis/storage.k8s.io/v1/csidrivers/{driver}", f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{node}", f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{node}"):
+        c.delete(path, silent=True)
 
 
 def sized(limits: Object | None = None, requests: Object | None = None) -> Object:

@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 from tests.differential.client import TABLE, Client
+from tests.differential.definitions import note
 from tests.differential.pacing import until
 from tests.differential.registry import scenario
 from tests.differential.rule_tables import State, tell
@@ -213,3 +214,10 @@ def tables_of_lease_candidates(client: Client) -> None:
             client.post(path, {"metadata": {"name": f"{name}-{version}"}, "spec": {**spec, "emulationVersion": emulated}})
         for target in (path, f"{path}/a-{version}"):
             client.get(target, headers={"Accept": TABLE})
+
+
+@scenario
+def priorities_of_all_versions(client: Client) -> None:
+    """The priorities of each group and version, as its APIService says them."""
+    items = client.get("/apis/apiregistration.k8s.io/v1/apiservices", silent=True).get("items")
+    note(client, "priorities", sorted([i["metadata"]["name"], i["spec"]["groupPriorityMinimum"], i["spec"]["versionPriority"]] for i in items if "example" not in i["metadata"]["name"]))
