@@ -14,7 +14,7 @@ from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import duplicate, forbidden, invalid, not_supported, required
 from fakekube.apis.rbac import SUBJECT_KINDS
-from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext
+from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext, restore
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import (
     API_GROUP_REQUIRED,
@@ -389,10 +389,8 @@ def _validate_conditions(obj: Object, old: Object) -> list[FieldError]:
 class _StatusStrategy(StatusStrategy):
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         super().prepare_for_update(context, obj, old)
-        tracked = obj["metadata"].get("managedFields")
-        obj["metadata"] = {**old["metadata"]}
-        if tracked is not None:
-            obj["metadata"]["managedFields"] = tracked
+        meta = obj["metadata"]
+        restore(meta, old["metadata"], *({*meta, *old["metadata"]} - {"managedFields"}))
 
 
 STATUS = _StatusStrategy(_validate_conditions, resets=(("spec",), ("metadata",)))

@@ -14,7 +14,7 @@ from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported
 from fakekube.apis.autoscaling.v1_conversion import DEFAULT_CPU_UTILIZATION, default_behavior, default_target, drop_annotations
 from fakekube.apis.rest.strategy import StatusStrategy, Strategy, WriteContext, spec_as_stored
 from fakekube.apis.validation import names
-from fakekube.apis.validation.checks import ABOVE_0, NOT_BELOW_ZERO, POSITIVE, invalid_each, non_negative
+from fakekube.apis.validation.checks import ABOVE_0, NOT_BELOW_ZERO, POSITIVE, all_non_negative, invalid_each
 from fakekube.apis.validation.resource_lists import container_resource_name, non_negative_quantity, quantity
 from fakekube.apis.validation.rules import (
     LABEL,
@@ -311,13 +311,19 @@ SOURCES: Mapping[str, Rules] = {
 }
 
 
+_CONDITION = rules(
+    "HorizontalPodAutoscalerCondition",
+    "ValidateHorizontalPodAutoscalerStatusUpdate",
+    Rule("observedGeneration", at_least(0), since=37),
+)
+
+
 def _validate_status(obj: Object, old: Object) -> list[FieldError]:
     status: Mapping[str, Any] = obj.get("status") or {}
-    return [
-        error
-        for field in ("currentReplicas", "desiredReplicas")
-        for error in non_negative(status.get(field, 0), f"status.{field}")
-    ]
+    errors = all_non_negative(status, ("currentReplicas", "desiredReplicas"), "status")
+    for index, condition in enumerate(status.get("conditions") or ()):
+        errors += _CONDITION.validate(condition, f"status.conditions[{index}]")
+    return errors
 
 
 STATUS = StatusStrategy(_validate_status)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import functools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,28 +55,28 @@ OF_CORE: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def _with_metadata(obj: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+def with_metadata(obj: dict[str, Any], **metadata: Any) -> dict[str, Any]:
     return {**obj, "metadata": {**obj.get("metadata", {}), **metadata}}
 
 
-def _placed(client: Client, collection: str, valid: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def placed(client: Client, collection: str, valid: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The collection in the namespace of the client, and the object with a name."""
     plural = collection.rpartition("/")[2]
     is_wide = "/namespaces/" not in collection
     collection, base = (json.loads(json.dumps(part).replace("$NS", client.ns)) for part in (collection, valid))
     given = base.get("metadata", {}).get("name", "") if plural in OWN_NAMES else ""
-    return collection, _with_metadata(base, name=given or (client.name("m") if is_wide else "m"))
+    return collection, with_metadata(base, name=given or (client.name("m") if is_wide else "m"))
 
 
 def _tell_metadata(client: Client, collection: str, valid: dict[str, Any]) -> None:
     """Makes an object with a finalizer, and writes wrong metadata before and after its deletion."""
-    collection, base = _placed(client, collection, valid)
+    collection, base = placed(client, collection, valid)
     path = f"{collection}/{base['metadata']['name']}"
-    client.post(collection, _with_metadata(base, **WRONG), DRY)
-    client.post(collection, _with_metadata(base, name="", generateName="A_"), DRY)
-    client.post(collection, _with_metadata(base, finalizers=[HELD]), silent=True)
+    client.post(collection, with_metadata(base, **WRONG), DRY)
+    client.post(collection, with_metadata(base, name="", generateName="A_"), DRY)
+    client.post(collection, with_metadata(base, finalizers=[HELD]), silent=True)
     stored = client.get(path, silent=True).json
-    client.put(path, _with_metadata(stored, **WRONG), DRY)
+    client.put(path, with_metadata(stored, **WRONG), DRY)
     client.delete(path, {"gracePeriodSeconds": 0}, silent=True)
     stored = client.get(path, silent=True).json
     if stored.get("kind") != "Status":
@@ -85,14 +86,14 @@ def _tell_metadata(client: Client, collection: str, valid: dict[str, Any]) -> No
             {"deletionTimestamp": None, "labels": {"a": "b"}},
             {"generation": -1},
         ):
-            client.put(path, _with_metadata(copy.deepcopy(stored), **change), DRY)
+            client.put(path, with_metadata(copy.deepcopy(stored), **change), DRY)
         client.patch(path, {"metadata": {"finalizers": None}}, MERGE, silent=True)
     client.delete(path, {"gracePeriodSeconds": 0}, silent=True)
 
 
 def _tell_writes(client: Client, collection: str, valid: dict[str, Any]) -> None:
     """Makes an object with fields that the server sets, and updates it with and without a revision."""
-    collection, base = _placed(client, collection, valid)
+    collection, base = placed(client, collection, valid)
     path = f"{collection}/{base['metadata']['name']}"
     own = {
         "generation": 7,
@@ -101,15 +102,15 @@ def _tell_writes(client: Client, collection: str, valid: dict[str, Any]) -> None
         "selfLink": "/a",
     }
     client.put(path, base, DRY)
-    client.post(collection, _with_metadata({**base, "status": {}}, **own), DRY)
+    client.post(collection, with_metadata({**base, "status": {}}, **own), DRY)
     client.post(collection, base, silent=True)
     stored = client.get(path, silent=True).json
     anyhow = {**stored, "metadata": {key: value for key, value in stored["metadata"].items() if key != "resourceVersion"}}
-    client.put(path, _with_metadata(anyhow, labels={"a": "b"}), DRY)
-    client.put(path, _with_metadata(anyhow, uid="00000000-0000-4000-8000-000000000001"), DRY)
-    client.put(path, _with_metadata(stored, resourceVersion="1"), DRY)
-    client.put(path, _with_metadata(stored, generation=9, annotations={"a": "b"}, selfLink="/a"), DRY)
-    client.put(f"{path}/status", _with_metadata({**anyhow, "spec": {}, "status": {}}, labels={"a": "b"}), DRY)
+    client.put(path, with_metadata(anyhow, labels={"a": "b"}), DRY)
+    client.put(path, with_metadata(anyhow, uid="00000000-0000-4000-8000-000000000001"), DRY)
+    client.put(path, with_metadata(stored, resourceVersion="1"), DRY)
+    client.put(path, with_metadata(stored, generation=9, annotations={"a": "b"}, selfLink="/a"), DRY)
+    client.put(f"{path}/status", with_metadata({**anyhow, "spec": {}, "status": {}}, labels={"a": "b"}), DRY)
     client.delete(path, {"gracePeriodSeconds": 0}, DRY)
     client.delete(path, {"gracePeriodSeconds": 0}, silent=True)
 
@@ -137,10 +138,15 @@ def _first_valid(file: Path) -> tuple[str, dict[str, Any]] | None:
     return None
 
 
-for file in sorted(FOLDER.glob("*.jsonl")):
-    if file.stem in RACING:
-        continue
-    if found := _first_valid(file):
-        register(file.stem, *found)
-for where, body in OF_CORE.items():
-    register(where.rpartition("/")[2] if "events.k8s.io" not in where else "events_v1", where, body)
+def _kinds() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yields the title, the collection and a valid object of each kind."""
+    for file in sorted(FOLDER.glob("*.jsonl")):
+        if file.stem not in RACING and (found := _first_valid(file)):
+            yield file.stem, *found
+    for where, body in OF_CORE.items():
+        yield where.rpartition("/")[2] if "events.k8s.io" not in where else "events_v1", where, body
+
+
+KINDS = tuple(_kinds())
+for kind in KINDS:
+    register(*kind)

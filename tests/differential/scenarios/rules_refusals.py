@@ -4,14 +4,17 @@ values that a policy computes.
 
 from __future__ import annotations
 
+import base64
 import itertools
+import json
 from typing import Any
 
 from tests.differential.client import MERGE, STRATEGIC, Client
-from tests.differential.definitions import DRY, definition, make, obj, served
+from tests.differential.definitions import DRY, definition, make, note, obj, served
 from tests.differential.registry import scenario
 from tests.differential.scenarios.policies import mutating, patched, policed_each
 from tests.differential.scenarios.rules_branches import space
+from tests.differential.scenarios.rules_metadata import KINDS, WRONG, placed, with_metadata
 from tests.differential.steps import config_map, deployment, maps, pod
 
 # fmt: off
@@ -66,6 +69,37 @@ def numbers_of_custom_resources(c: Client) -> None:
     with served(c, body) as path:
         for value in CLOSE:
             c.post(path, make(body, spec={f"f{number}": value for number in range(len(schemas))}), DRY)
+
+
+LONG = [".".join([*["a" * 63] * count, last]) for count in (3, 4) for last in ("a", "a" * 61, "a" * 62)]
+DAY = "2026-01-01T"
+#: Formats, and texts that are near their borders.
+FORMATS = {
+    ("hostname", "k8s-short-name", "k8s-long-name"): ["", "a-b", "a--b", "-a", "a-", "a_b", "A", "a.b", "a.1", "a.b-c", "é.com", "+.ab", "a..b", "a.", "a" * 63, "a" * 64, *LONG],
+    ("email", "uri"): ["a", "https://a", "http://a b", "//a", "a:b", "/a", "a@b", "<a@b>", "a b@c", "@b", "a@"],
+    ("date", "date-time", "datetime"): [
+        *(f"{DAY}{time}" for time in ("23:00:00Z", "24:00:00Z", "23:59:59z", "23:60:00Z", "23:59:60Z", "00:00:00", "00:00:00,1Z", "00:00:00.Z", "00:00:00+1", "00:00:00-99:99", "00:00:00ZT", "0:00:00Z")), "2026-01-01 00:00:00Z", "T00:00:00Z",
+        "2026-01-31", "2026-01-32", "2026-02-29", "2024-02-29", "1900-02-29", "0000-02-29", "2026-00-01", "2026-13-01", "2026-12-00", "2026-1-01",
+    ],
+    ("duration",): ["1h", "1h1m", "1.5h", "1 day", "3w", "1us", "1x", "h", "-1s"],
+    ("ipv4", "ipv6", "cidr"): ["1.2.3.4", "1.2.3", "01.2.3.4", "1.2.3.4/24", "1.2.3.4/33", "::", "::1/128", "::1/129", "::ffff:1.2.3.4", "1::2::3", "fe80::1%a"],
+    ("mac",): ["00:00:5e:00:53:01", "00-00-5e:00-53-01", "0000.5e00.5301", "00:00:5e:00:53", "02:00:5e:10:00:00:00:01", "00:00:5e:00:53:0g"],
+    ("uuid", "uuid3", "uuid4", "uuid5"): [*(f"6ba7b810-9dad-{version}1d1-{variant}0b4-00c04fd430c8" for version, variant in ("18", "38", "48", "58", "47", "5c")), "6ba7b8109dad41d180b400c04fd430c8", "6BA7B810-9DAD-51D1-B0B4-00C04FD430C8", "6ba7b810-9dad-41d1-80b4-00c04fd430c"],
+    ("byte", "password"): ["eA==", "eA=", "eA", "e A==", "_-==", "x==="],
+    ("isbn", "isbn10", "isbn13"): ["3401013777", "340101319X", "3-401-01319-X", "3401013778", "9783401013190", "978-3-401-01319-0", "9783401013191", "0-8044-2957-x"],
+    ("creditcard",): ["4111111111111111", "4111 1111-1111 1111", "4111111111111112", "411111111111", "4222222222222", "5105105105105100", "5605105105105100", "6011111111111117", "6511111111111117", "378282246310005", "358282246310005", "30569309025904", "2131000000000008", "4000050000000000", "4000000000000408"],
+    ("ssn",): ["123-45-6789", "123 45 6789", "123456789", "12-345-6789"], ("bsonobjectid",): ["507f1f77bcf86cd799439011", "507F1F77BCF86CD79943901", "507f1f77bcf86cd79943901g"], ("other",): ["a"],
+    ("hexcolor", "rgbcolor"): ["#fff", "fff", "#FFFFFF", "#ffff", "#ggg", "rgb(0,0,0)", "rgb(255, 255, 255)", "rgb(256,0,0)", "rgb( 1,2,3 )", "rgb(01,2,3)", "rgb(100%,0,0)"],
+}
+
+
+@scenario
+def formats_of_custom_resources(c: Client) -> None:
+    """Texts near the borders of each format, in one object."""
+    texts = {name: given for names, given in FORMATS.items() for name in names}
+    body = definition(c, obj({"spec": obj({f"{name}s": {"type": "array", "items": {**TEXT, "format": name}} for name in texts})}))
+    with served(c, body) as path:
+        c.post(path, make(body, spec={f"{name}s": given for name, given in texts.items()}), DRY)
 
 
 @scenario
@@ -157,3 +191,68 @@ def configurations_of_odd_values(c: Client) -> None:
     with policed_each(c, {name: mutating(expression) for name, expression in CONFIGURATIONS.items()}, "Mutating", "CREATE", "deployments", "apps"):
         for name in CONFIGURATIONS:
             c.post(f"/apis/apps/v1/namespaces/{c.ns}/deployments", deployment(name), DRY)
+
+
+#: What many statuses have, of wrong values.
+STATUS: Object = {"replicas": -1, "observedGeneration": -1, "conditions": [{"type": "", "status": "X", "reason": "a b", "observedGeneration": -1, "lastTransitionTime": None}], "phase": "X"}
+
+
+@scenario
+def statuses_with_wrong_metadata(c: Client) -> None:
+    """Which errors of the status and of the metadata a write of the status tells, and in which order: of each kind."""
+    for _, collection, valid in KINDS:
+        collection, base = placed(c, collection, valid)
+        path = f"{collection}/{base['metadata']['name']}"
+        c.post(collection, base, silent=True)
+        stored = c.get(path, silent=True).json
+        for metadata, state in ((WRONG, STATUS), ({}, STATUS), (WRONG, {})):
+            if c.put(f"{path}/status", with_metadata({**stored, "status": {**(stored.get("status") or {}), **state}}, **metadata), DRY).status == 404:
+                break
+        c.delete(path, {"gracePeriodSeconds": 0}, silent=True)
+
+
+HEX = "0123456789abcdefABCDEF0123456789"
+SHARES = (HEX, HEX[:-1], f"{HEX}0", f"{HEX[:-1]}g", "x" * 36, "x" * 38, "x" * 45, "x" * 46, "f" * 38, "6ba7b810-9dad-41d1-80b4-00c04fd430c8", "6BA7B810-9dad-41d1-80b4-00c04fd430c8", "{6ba7b810-9dad-41d1-80b4-00c04fd430c8}", "urn:uuid:6ba7b810-9dad-41d1-80b4-00c04fd430c8", "6ba7b8109-dad-41d1-80b4-00c04fd430c8", "-" * 36)
+
+
+@scenario
+def shares_of_devices(c: Client) -> None:
+    """Identifiers of shares in an allocation and in the status of its devices; devices that differ in them only."""
+    path = f"/apis/resource.k8s.io/v1/namespaces/{c.ns}/resourceclaims"
+    c.post(path, {"metadata": {"name": "s"}, "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}}, silent=True)
+    device = {"driver": "a.b", "pool": "p", "device": "d"}
+    shares = [{**device, "shareID": share} for share in SHARES]
+    for allocated, told in ((shares, []), (shares, shares), ([device], shares), (shares[-6:-5], [*shares[-6:-4], device]), ([device], [device, device]), ([shares[9], device, {**device, "device": "e"}], [shares[9], device, {**device, "pool": "q"}]), (shares[9:10] * 2, shares[9:10] * 2)):
+        results = [{**one, "request": "r"} for one in allocated]
+        c.patch(f"{path}/s/status", {"status": {"allocation": {"devices": {"results": results}}, "devices": told}}, MERGE, DRY)
+
+
+@scenario
+def tokens_of_odd_revisions(c: Client) -> None:
+    """Continue tokens of revisions that are negative, at the bounds of what an integer holds, or in the future; and starts that leave the collection."""
+    for name in "abc":
+        c.post(maps(c), config_map(name), silent=True)
+    starts = ("b\0", "/b\0", "//b", "b/../c", "b/", "./b", "..", "/", "b")
+    for revision, start in (*((revision, "b\0") for revision in (-1, -2, -(2**63), -(2**63) - 1, 2**62, 2**63 - 1, 2**63, 1.5, 1e3, True)), *((-1, start) for start in starts)):
+        token = base64.urlsafe_b64encode(json.dumps({"v": "meta.k8s.io/v1", "rv": revision, "start": start}).encode()).decode().rstrip("=")
+        for more in ({}, {"limit": "1"}, {"labelSelector": "a!=b", "limit": "1"}):
+            c.get(maps(c), {"continue": token, **more})
+
+
+@scenario
+def deletions_again(c: Client) -> None:
+    """A pod that is being deleted is deleted again, with a shorter period, the same, a longer one, and none."""
+    path = f"/api/v1/namespaces/{c.ns}/pods"
+    for first in (30, 1):
+        name = f"p{first}"
+        c.post(path, pod(name, nodeName="n"), silent=True)
+        c.delete(f"{path}/{name}", {"gracePeriodSeconds": first}, silent=True)
+        for period in (first + 1, first, None, first - 1, 2, 1, -1):
+            reply = c.delete(f"{path}/{name}", {"gracePeriodSeconds": period}, DRY, silent=True)
+            note(c, f"{first} s, then {period}", [reply.status, reply.get("metadata", "deletionGracePeriodSeconds", default=None)])
+        c.delete(f"{path}/{name}", {"gracePeriodSeconds": 0}, silent=True)
+    unsafe = "ignoreStoreReadErrorWithClusterBreakingPotential"
+    c.post(maps(c), config_map("m"), silent=True)
+    for more in ({}, {"dryRun": ["All"]}, {"dryRun": []}, {"gracePeriodSeconds": 0}, {"preconditions": {"uid": "x"}}, {"preconditions": {}}, {"orphanDependents": False}, {"propagationPolicy": "Orphan", "gracePeriodSeconds": 1, "dryRun": ["All"], "preconditions": {"resourceVersion": "1"}}):
+        for value in (True, False):
+            c.delete(f"{maps(c)}/m", {unsafe: value, **more}, DRY if not value else None)

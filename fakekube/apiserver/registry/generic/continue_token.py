@@ -18,7 +18,7 @@ from typing import Any
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.base.golang.base64 import corrupt_input_error
-from fakekube.base.golang.strconv import json_kind, unmarshal_error
+from fakekube.base.golang.strconv import INT64, json_kind, unmarshal_error
 
 #: The revision of a token that continues at the current revision.
 INCONSISTENT = -1
@@ -39,10 +39,12 @@ def encode(start: str, revision: int, *, leading_slash: bool) -> str:
     return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
 
 
-def decode(token: str) -> Continuation:
-    """Decodes a token. Raises StatusError 400 with the message of the real server."""
+def decode(token: str, newest: int) -> Continuation:
+    """Decodes a token; `newest` is the revision of the cluster. Raises StatusError 400 with the message of the real server."""
     content = _content(token)
     version, revision, start = content.get("v", ""), content.get("rv", 0), content.get("start", "")
+    if revision not in INT64 and newest in INT64:
+        raise _make_invalid_token(unmarshal_error(f"number {revision}", "int64", "continueToken.rv"))
     if version != _VERSION:
         raise _make_invalid_token(f"server does not recognize this encoded version {version}")
     if revision == 0:

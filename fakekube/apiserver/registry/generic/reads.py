@@ -253,7 +253,7 @@ def _view(scope: Scope, options: ListOptions) -> View:
         whole = False
     limit = 0 if single or whole else max(options.limit, 0)
     if options.token:
-        place = continue_token.decode(options.token)
+        place = continue_token.decode(options.token, scope.backend.store.revision)
         if options.resource_version not in ("", "0"):
             raise status.bad_request("specifying resource version is not allowed when using continue")
         revision = None if place.revision < 0 else place.revision

@@ -24,7 +24,7 @@ def token(content: Any) -> str:
 @given(name=NAME, revision=st.integers(1, 2**62), slash=st.booleans())
 def test_continue_token_round_trip(name: str, revision: int, slash: bool) -> None:
     written = encode(f"{name}\0", revision, leading_slash=slash)
-    assert decode(written) == Continuation(f"{name}\0", revision)
+    assert decode(written, 1) == Continuation(f"{name}\0", revision)
 
 
 def test_continue_tokens_equal_those_of_kube_apiserver() -> None:
@@ -60,7 +60,7 @@ def test_continue_tokens_equal_those_of_kube_apiserver() -> None:
 )
 def test_invalid_continue_tokens_are_rejected_with_400(bad: str, words: str) -> None:
     with pytest.raises(StatusError) as caught:
-        decode(bad)
+        decode(bad, 1)
     assert caught.value.code == 400
     assert caught.value.message == f"invalid continue token: continue key is not valid: {words}"
 
@@ -68,6 +68,6 @@ def test_invalid_continue_tokens_are_rejected_with_400(bad: str, words: str) -> 
 @given(st.text(max_size=60))
 def test_arbitrary_text_is_a_token_or_rejected_with_400(text: str) -> None:
     try:
-        decode(text)
+        decode(text, 1)
     except StatusError as error:
         assert error.code == 400
