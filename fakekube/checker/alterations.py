@@ -182,13 +182,11 @@ def changes_of_all(objects: Sequence[Object], ending: str, times: int) -> list[t
 
 
 def _text_changes(obj: Object, ending: str) -> list[Object]:
-    found = [
+    return [
         patch_of(obj, path, to_base64(ending) if is_encoded(obj, path) else f"{value}-{ending}")
         for path, value in leaves_to_change(obj)
         if isinstance(value, str)
     ]
-    given = obj.get("stringData") or {}
-    return [*found, *({"stringData": {key: f"{value}-{ending}"}} for key, value in given.items())]
 
 
 def _annotation_changes(obj: Object, ending: str) -> list[Object]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Place = tuple[str, str]
 """The resource of an object, and its name with {} in place of the copy's token; `GENERATED` for children with generated names."""
-_State = dict[Place, dict[Path, Any]]
+State = dict[Place, dict[Path, Any]]
 
 #: Metadata that differs between equal objects, or does not follow from the object of another one.
 _OWN_METADATA = frozenset({"uid", "creationTimestamp", "selfLink", "name", "generateName", "ownerReferences", "finalizers"})
@@ -63,8 +63,8 @@ class Compared:
     def __init__(
         self, trial: Trial, unchanged: Copy, fresh: Sequence[Copy], changed: Copy, goes: frozenset[str] = _GOES_WITH_CONTENT
     ) -> None:
-        self._before, self._after = _state_of(trial, unchanged), _state_of(trial, changed)
-        self._wanted, self._other = (_state_of(trial, one) for one in fresh)
+        self._before, self._after = state_of(trial, unchanged), state_of(trial, changed)
+        self._wanted, self._other = (state_of(trial, one) for one in fresh)
         self._changed, self._goes = changed, goes
 
     def _differences(self) -> Iterator[tuple[Place, Path, Any, Any, Any]]:
@@ -151,9 +151,12 @@ def _put(obj: Any, path: Path, value: str | float) -> bool:
     return True
 
 
-def _state_of(trial: Trial, copy: Copy) -> _State:
-    """Returns the values in the children of a copy, and those in its own objects that it was not made with."""
-    found: _State = {}
+def state_of(trial: Trial, copy: Copy) -> State:
+    """Returns the values in the children of a copy, and those in its own objects that it was not made with.
+
+    A child in another namespace may have the name of its object, and be of the same resource: then they have one place.
+    """
+    found: State = {}
     for resource in trial.baseline.reaction.children:
         children = children_of(trial.cluster, copy, resource)
         generated: list[dict[Path, Any]] = []
@@ -165,12 +168,12 @@ def _state_of(trial: Trial, copy: Copy) -> _State:
                 generated.append(values)
         if generated:
             found[resource, GENERATED] = _merge(generated)
-    for (resource, obj), made in zip(own_objects(trial, copy), copy.objects, strict=False):
-        given = {path for path, _ in leaves_of(made)}
+    made = {obj["metadata"]["uid"]: {path for path, _ in leaves_of(obj)} for obj in copy.objects}
+    for resource, obj in own_objects(trial, copy):
+        given = made.get(obj["metadata"]["uid"], set())
         values = _values_of(obj, copy.token)
-        found[resource, _normal(obj["metadata"]["name"], copy.token)] = {
-            path: value for path, value in values.items() if path not in given and ADDED not in path
-        }
+        own = {path: value for path, value in values.items() if path not in given and ADDED not in path}
+        found.setdefault((resource, _normal(obj["metadata"]["name"], copy.token)), {}).update(own)
     return found
 
 

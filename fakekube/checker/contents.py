@@ -28,7 +28,7 @@ from fakekube.checker.alterations import (
 )
 from fakekube.checker.client_run import ClientEnded, HotLoop
 from fakekube.checker.reaction import leaves_of
-from fakekube.checker.sample import new_token
+from fakekube.checker.sample import LETTERS, new_token
 from fakekube.checker.verdict import NotExercised
 from fakekube.checker.waits import await_reactions
 from fakekube.checker.writes import own_object
@@ -65,7 +65,7 @@ class OtherContents:
         token, ending = new_token(trial.random), new_token(trial.random)
         self._made = trial.sample.copies(token)
         zeros = ZEROS in kinds
-        self._found: list[list[_Other]] = []
+        self._found: list[list[OtherValue]] = []
         self._metadata: list[Object] = []
         self._written = trial.baseline.written
         for number, obj in enumerate(self._made):
@@ -85,24 +85,43 @@ class OtherContents:
         self._kinds.pop()
         return True
 
-    def _patches(self, kinds: Sequence[str], pick: Callable[[_Other], Any]) -> list[Object]:
+    def _patches(self, kinds: Sequence[str], pick: Callable[[OtherValue], Any]) -> list[Object]:
         """Returns a merge patch for each object with the values of some kinds."""
         found: list[Object] = []
-        for obj, others in zip(self._made, self._found, strict=True):
-            chosen = [one for one in others if one.kind in kinds]
-            changed = obj
-            for one in chosen:
-                changed = with_value(changed, one.path, pick(one))
+        for number, others in enumerate(self._found):
+            changed = self._with_all(number, kinds, pick)
             patch: Object = {}
-            for one in chosen:
-                patch = apply_merge_patch(patch, patch_of(changed, one.path, pick(one)))
+            for one in others:
+                if one.kind in kinds:
+                    patch = apply_merge_patch(patch, patch_of(changed, one.path, pick(one)))
             found.append(patch)
         return found
 
+    def _with_all(self, number: int, kinds: Sequence[str], pick: Callable[[OtherValue], Any]) -> Object:
+        """Returns an object of the sample with the values of some kinds."""
+        changed = self._made[number]
+        for one in self._found[number]:
+            if one.kind in kinds:
+                changed = with_value(changed, one.path, pick(one))
+        return changed
+
     def all(self) -> list[Object]:
         """Returns all changes of each object."""
-        values = self._patches(self._kinds, lambda one: one.first)
-        return [apply_merge_patch(*pair) for pair in zip(self._metadata, values, strict=True)]
+        return [apply_merge_patch(*pair) for pair in zip(self._metadata, self.values_only(), strict=True)]
+
+    def values_only(self) -> list[Object]:
+        """Returns the changes of each object without its labels and annotations."""
+        return self._patches(self._kinds, lambda one: one.first)
+
+    def values(self) -> list[tuple[int, OtherValue]]:
+        """Returns the changes of values, each with the position of its object in the sample."""
+        return [(number, one) for number, others in enumerate(self._found) for one in others if one.kind in self._kinds]
+
+    def alone(self, position: int, value: OtherValue) -> list[Object]:
+        """Returns the changes of each object that let one value follow, which has been changed with all others."""
+        changed = self._with_all(position, self._kinds, lambda one: one.first)
+        change = patch_of(changed, value.path, value.second)
+        return [change if number == position else {} for number in range(len(self._made))]
 
     def further(self) -> list[Object]:
         """Returns changes of each object to values that are neither those of the sample nor those of `all`, if there are some."""
@@ -134,11 +153,13 @@ class OtherContents:
 
 
 @dataclass(slots=True, frozen=True)
-class _Other:
+class OtherValue:
     """Other values for one of an object."""
 
     kind: str
     path: Path
+    mark: str
+    """What the other texts contain; those that come second end with it and "2"."""
     original: Any
     first: Any
     second: Any
@@ -162,21 +183,22 @@ class _Finder:
         self._changed = obj
         """The object with all changes until now that are calm."""
 
-    def find(self, ending: str) -> Iterator[_Other]:
-        """Yields other values; texts get an ending."""
-        for path, value in islice(leaves_to_change(self._obj), _MOST_VALUES):
+    def find(self, ending: str) -> Iterator[OtherValue]:
+        """Yields other values; texts get an ending, and a letter that tells them apart."""
+        for letter, (path, value) in zip(LETTERS, islice(leaves_to_change(self._obj), _MOST_VALUES), strict=False):
             if isinstance(value, str) and self._token in value:
                 continue
-            found = self._find_first(path, value, ending)
+            mark = f"{ending}{letter}"
+            found = self._find_first(path, value, mark)
             if found is None:
                 continue
             kind, first = found
             second = value
             if kind in _CALM:
                 self._changed = with_value(self._changed, path, first)
-                candidate = next(iter(self._candidates(path, first, f"{ending}2")), value)
+                candidate = next(iter(self._candidates(path, first, f"{mark}2")), value)
                 second = value if self._refusal(path, candidate) else candidate
-            yield _Other(kind, path, value, first, second)
+            yield OtherValue(kind, path, mark, value, first, second)
 
     def _find_first(self, path: Path, value: Any, ending: str) -> tuple[str, Any] | None:
         """Returns the first other value that the API accepts, with its kind; None if it accepts none."""

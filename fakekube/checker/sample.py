@@ -5,7 +5,8 @@ If the user gives none, the sample has one object of each built-in resource that
 CustomResourceDefinitions are prerequisites, and so are the namespaces of the other objects. All other objects are copied under
 new names; references between objects of the sample become references between the copies.
 
-Invariant: a copy differs from the sample only in names and in fields that the server assigns (nodePort, clusterIP).
+Invariant: a copy differs from the sample only in names, in fields that the server assigns (nodePort, clusterIP), and in the data
+of Secrets, which are in base64 as in what the server returns.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fakekube.checker.alterations import to_base64
 from fakekube.checker.verdict import NotExercised
 from fakekube.cluster.testing.manifests import objects
 from fakekube.cluster_options import Source
@@ -30,17 +32,17 @@ if TYPE_CHECKING:
 _DEFINITIONS = frozenset({"CustomResourceDefinition"})
 
 #: Fields whose values are not references to objects, and are not renamed, so that selectors still match.
-_NOT_REFERENCES = frozenset({"labels", "annotations", "matchLabels", "selector", "nodeSelector"})
+_NOT_REFERENCES = frozenset({"labels", "matchLabels", "selector", "nodeSelector"})
 
 #: The letters of tokens: no vowels, and no letters that look alike.
-_LETTERS = "bcdfghjkmnpqrstvwxz2456789"
+LETTERS = "bcdfghjkmnpqrstvwxz2456789"
 
 _LONGEST_NAME = 63
 
 
 def new_token(dice: random.Random) -> str:
     """Returns a random suffix for the names of a copy."""
-    return "".join(dice.choice(_LETTERS) for _ in range(6))
+    return "".join(dice.choice(LETTERS) for _ in range(6))
 
 
 def new_early_token(dice: random.Random) -> str:
@@ -107,6 +109,9 @@ def _make_copy(obj: Object, names: Mapping[str, str]) -> Object:
     new.pop("status", None)
     if new["kind"] == "Service":
         release_addresses(new.get("spec") or {})
+    if new["kind"] == "Secret" and "stringData" in new:
+        encoded = {key: to_base64(str(text)) for key, text in (new.pop("stringData") or {}).items()}
+        new["data"] = {**(new.get("data") or {}), **encoded}
     return new
 
 

@@ -216,7 +216,7 @@ class AppliedAfterChange(MissedChange):
 
         def take(obj: Object) -> None:
             parts = next(changed)
-            obj.update({part: parts[part] for part in ("data", "stringData", "spec") if part in parts})
+            obj.update({part: parts[part] for part in ("data", "spec") if part in parts})
             annotations = (parts.get("metadata") or {}).get("annotations")
             if annotations:
                 obj["metadata"]["annotations"] = annotations

@@ -1,5 +1,5 @@
 """Rules about outages: writes that are refused for some seconds, a list that is not answered, a server that is not there when
-the client starts (C1, R1, R2, R5, S3, A1).
+the client starts (C1, R1, R2, R5, R6, S3, A1).
 
 Invariant: an outage ends while the client runs, and the client has to complete its work afterwards.
 """
@@ -18,6 +18,7 @@ from fakekube.checker.reaction import children_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.conflicts import Conflicts, LostUpdates, require_conflicts
 from fakekube.checker.rules.credentials import RotatedToken
+from fakekube.checker.rules.denials import DeniedForOne
 from fakekube.checker.rules.retries import RetryAfter, ServerErrors
 from fakekube.checker.rules.sieve import MissedChange, MissedDeletion
 from fakekube.checker.trace import LEASES, WRITES, is_failure, mentions
@@ -417,6 +418,9 @@ class UnauthorizedSpell(Rule):
 
     #: For how many seconds.
     SECONDS = 5.0
+    #: Which requests are refused, and how.
+    VERBS: ClassVar[str] = "*"
+    REFUSAL: ClassVar[status.StatusError] = status.unauthorized()
 
     def judge_trace(self, trial: Trial) -> Verdict:
         loop = judge_backoff(trial.attempts_since())
@@ -424,16 +428,31 @@ class UnauthorizedSpell(Rule):
 
     def provoke(self, trial: Trial) -> None:
         require_resumption(trial)
-        refusal = answer_with(status.unauthorized())
+        refusal = answer_with(self.REFUSAL)
 
         def refuse(exchange: Exchange) -> tuple[int, Any] | None:
             return None if exchange.resource == "leases" else refusal  # a leader that cannot renew has to end
 
-        with trial.faults.on("*").intercept(refuse, label="unauthorized"):
+        with trial.faults.on(self.VERBS).intercept(refuse, label="refused"):
             trial.faults.on("watch").end(label="ended").remove()
             trial.stimulate()
             trial.wait(self.SECONDS)
         trial.await_all()
+
+
+class ForbiddenReads(UnauthorizedSpell):
+    """Lists and watches are forbidden for some seconds: somebody replaces the role of the client."""
+
+    id = "R6"
+    name = "reads"
+    provocation = "lists and watches are answered with 403 for some seconds"
+    obligation = DeniedForOne.obligation
+    advice = "treat a 403 of a list or a watch as a failed request: try again, with backoff"
+    source = "client-go tools/cache/reflector.go; Kubernetes docs, RBAC (a roleRef cannot be changed: bindings are replaced)"
+    legality = "A"
+
+    VERBS = "list,watch"
+    REFUSAL = status.StatusError(403, "Forbidden", "the role of the client is being replaced")
 
 
 class StartsInOutage(Rule):
@@ -494,5 +513,6 @@ RULES = (
     LostUnderChange,
     UnansweredReads,
     UnauthorizedSpell,
+    ForbiddenReads,
     StartsInOutage,
 )

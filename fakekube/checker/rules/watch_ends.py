@@ -60,9 +60,24 @@ class NormalEnd(ResumedWatch):
                 trial.wait(0.3)
             ended += trial.end_watches()
             self.ended = ended
+        await_requests(trial, ended)
+        if self._judge_pauses(trial) is not None:  # a client may take only a watch that was open for some time for a success
+            await_long_watches(trial)
+            trial.stimulate()
+            trial.await_all()
+            trial.wait(_OPEN)
+            ended += trial.end_watches()
 
     def find_failure(self, trial: Trial) -> Verdict | None:
         return judge_resumption(trial, self.ended, bookmarks=False) or judge_unknown_revision(trial)
+
+    def _judge_pauses(self, trial: Trial) -> Verdict | None:
+        for key, stream in trial.streams_since().items():
+            same = [one for one in self.ended if one.stream == key and one.newest_delivered(bookmarks=False)]
+            slower = judge_pauses_after_success(stream, same) if not trial.baseline.is_shared(key) else None
+            if slower is not None:
+                return slower
+        return None
 
     def judge_trace(self, trial: Trial) -> Verdict:
         relisted: list[Call] = []
@@ -82,11 +97,9 @@ class NormalEnd(ResumedWatch):
                     *trial.excerpt([one, following]),
                 )
             relisted.append(following)
-        for key, stream in trial.streams_since().items():
-            same = [one for one in self.ended if one.stream == key and one.newest_delivered(bookmarks=False)]
-            slower = judge_pauses_after_success(stream, same) if not trial.baseline.is_shared(key) else None
-            if slower is not None:
-                return slower
+        slower = self._judge_pauses(trial)
+        if slower is not None:
+            return slower
         if len(relisted) > len(ended) / 2:  # this is allowed, but expensive
             often = f"{len(relisted)} of {len(ended)}"
             return Verdict.warning(
@@ -98,6 +111,8 @@ class NormalEnd(ResumedWatch):
 
 #: How many times the watches end, and the seconds within which most clients let go of a deleted object.
 _ENDS, _DELETED_WITHIN = 4, 3.0
+#: For how many seconds a watch is open that each client takes for a success, although it ends.
+_OPEN = 6.0
 
 
 class Calm(ResumedWatch):

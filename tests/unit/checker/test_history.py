@@ -33,7 +33,7 @@ def compared(monkeypatch: pytest.MonkeyPatch, now: Any, *, wanted: Any = None, o
     wanted = {CHILD: AFTER} if wanted is None else wanted
     before = dict.fromkeys(wanted, BEFORE)
     states = iter([before, now, wanted, wanted if other is None else other])
-    monkeypatch.setattr(comparison, "_state_of", lambda trial, copy: next(states))
+    monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
     known: Any = None
     return Compared(known, known, [known, known], known)
 
@@ -84,7 +84,7 @@ def test_words_that_stay_beside_the_new_ones_are_stale(
 ) -> None:
     path = (place, "sizes")
     states = iter([{CHILD: {path: "big small"}}, {CHILD: {path: now}}, {CHILD: {path: "big red"}}, {CHILD: {path: "big red"}}])
-    monkeypatch.setattr(comparison, "_state_of", lambda trial, copy: next(states))
+    monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
     known: Any = None
     assert Compared(known, known, [known, known], known).stale() == ([(CHILD, path)] if stale else [])
 
@@ -93,7 +93,7 @@ def test_what_others_do_not_have_any_more_is_stale(monkeypatch: pytest.MonkeyPat
     gone = ("data", "colour")
     before = {**BEFORE, gone: "yes", ("spec", "nodeName"): "node-0"}
     states = iter([{CHILD: before}, {CHILD: {**AFTER, gone: "yes"}}, {CHILD: AFTER}, {CHILD: AFTER}])
-    monkeypatch.setattr(comparison, "_state_of", lambda trial, copy: next(states))
+    monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
     known: Any = None
     assert Compared(known, known, [known, known], known).stale() == [(CHILD, gone)]
 
@@ -102,7 +102,7 @@ def test_an_object_that_only_others_have_is_missing(monkeypatch: pytest.MonkeyPa
     third = ("configmaps", "{}-2")
     more = {CHILD: AFTER, third: BEFORE}
     states = iter([{CHILD: BEFORE}, {CHILD: AFTER}, more, more])
-    monkeypatch.setattr(comparison, "_state_of", lambda trial, copy: next(states))
+    monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
     known: Any = None
     found = Compared(known, known, [known, known], known)
     assert found.stale() == [(third, ())]
@@ -113,7 +113,7 @@ def test_objects_that_nobody_else_has_are_left_over_but_volumes(monkeypatch: pyt
     third, volume = ("configmaps", "{}-2"), ("persistentvolumeclaims", "{}-2")
     more = {CHILD: BEFORE, third: BEFORE, volume: BEFORE}
     states = iter([more, more, {CHILD: BEFORE}, {CHILD: BEFORE}])
-    monkeypatch.setattr(comparison, "_state_of", lambda trial, copy: next(states))
+    monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
     known: Any = None
     assert Compared(known, known, [known, known], known).find_leftovers() == {third}
 
@@ -129,7 +129,7 @@ def test_objects_that_nobody_else_has_are_left_over_but_volumes(monkeypatch: pyt
 def test_a_number_in_a_status_may_only_grow(path: Any, now: Any, differs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = {CHILD: {**BEFORE, ("status", "count"): 3}}
     states = iter([{CHILD: AFTER}, {CHILD: {path: now}}, plain, plain])
-    monkeypatch.setattr(comparison, "_state_of", lambda trial, copy: next(states))
+    monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
     known: Any = None
     assert Compared(known, known, [known, known], known).differs(CHILD, path) is differs
 

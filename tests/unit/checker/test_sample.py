@@ -16,6 +16,8 @@ metadata: {name: shop}
 apiVersion: v1
 kind: Secret
 metadata: {name: password, namespace: shop, labels: {app: web}, annotations: {of: password}}
+data: {user: YWxpY2U=}
+stringData: {pin: "1234"}
 ---
 apiVersion: example.com/v1
 kind: Widget
@@ -47,7 +49,11 @@ def test_a_copy_refers_to_copies_and_keeps_what_selects() -> None:
         "name": "password-t0k3n",
         "namespace": "shop",
         "labels": {"app": "web"},
-        "annotations": {"of": "password"},
+        "annotations": {"of": "password-t0k3n"},
+    }
+    assert {name: part for name, part in secret.items() if name.lower().endswith("data")} == {
+        "metadata": secret["metadata"],
+        "data": {"user": "YWxpY2U=", "pin": "MTIzNA=="},
     }
     assert widget["metadata"] == {"name": "web-t0k3n", "namespace": "shop"}
     assert widget["spec"] == {
