@@ -76,7 +76,7 @@ class ChangedAlone(Rule):
                 continue
             for (resource, _), path in find_stale()[:1]:
                 self.ignored = (
-                    f"{_shown(path)} of {resource} for {subject.names()[0]} does not follow {_shown(value.path)} when only that "
+                    f"{_dots(path)} of {resource} for {subject.names()[0]} does not follow {_dots(value.path)} when only that "
                     "is changed; it has followed when other values changed as well"
                 )
                 return
@@ -160,7 +160,7 @@ class SameAfterStart(Rule):
             return
         copy, (resource, _), path = found[0]
         self.late = (
-            f"{_shown(path)} of {resource} for {copy.names()[0]} has changed only when the client was started again: an object "
+            f"{_dots(path)} of {resource} for {copy.names()[0]} has changed only when the client was started again: an object "
             "that it follows from had been deleted, or had referred to it before"
         )
 
@@ -208,15 +208,15 @@ def _reference_change(obj: Object, old: str, new: str) -> Object:
     """Returns a merge patch of the annotations, data and spec of an object that has the names of another copy."""
     metadata = {"annotations": (obj.get("metadata") or {}).get("annotations") or {}}
     parts = {"metadata": metadata, **{part: obj[part] for part in PARTS if part in obj}}
-    renamed = {part: _renamed(value, old, new) for part, value in parts.items()}
-    return {part: value for part, value in renamed.items() if value != parts[part]}
+    changed = {part: _with_name(value, old, new) for part, value in parts.items()}
+    return {part: value for part, value in changed.items() if value != parts[part]}
 
 
-def _renamed(value: Any, old: str, new: str) -> Any:
+def _with_name(value: Any, old: str, new: str) -> Any:
     if isinstance(value, dict):
-        return {key: _renamed(inner, old, new) for key, inner in value.items()}
+        return {key: _with_name(inner, old, new) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_renamed(inner, old, new) for inner in value]
+        return [_with_name(inner, old, new) for inner in value]
     return value.replace(old, new) if isinstance(value, str) else value
 
 
@@ -239,7 +239,7 @@ def _is_written(baseline: Baseline, resource: str, path: Path, was: Any, now: An
     return not grows and writes_field(baseline, resource, [str(part) for part in path])
 
 
-def _shown(path: Path) -> str:
+def _dots(path: Path) -> str:
     return ".".join(map(str, path))
 
 

@@ -145,7 +145,7 @@ class Mirror:
                     came += event
             except Refusal as problem:
                 least = problem.after
-                if problem.code in (400, 403, 422) and not self.revision and DEFECT != "no-fallback":
+                if problem.code in (400, 403, 422) and not (self.revision or self.pages) and DEFECT != "no-fallback":
                     self.pages = True
                     continue
                 if problem.code in (410, 504):
