@@ -153,6 +153,19 @@ class Exchange:
         self._environ = environ
 
     @property
+    def is_over(self) -> bool:
+        """Whether nothing will change any more: there is the response, and of a watch its end."""
+        has_end = self.raw_answer is not None or self.ended is not None or self.verb != "watch"
+        return has_end and self.seconds is not None and "observer" not in self.__dict__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles an exchange that is over."""
+        attributes = self.__dict__.copy()
+        for name in _OF_PROGRESS:
+            attributes.pop(name, None)
+        return _restore, (attributes,)
+
+    @property
     def started(self) -> datetime:
         """The time at which the request arrived, by the cluster's clock."""
         return time_of(self._reading, self.began)
@@ -292,6 +305,16 @@ class Exchange:
         asked = f"?{self.raw_query}" if self.raw_query else ""
         fault = f", fault {self.fault}" if self.fault else ""
         return f"#{self.number} {self.verb} {self.path}{asked} by {self.user or 'nobody'} ({self.agent}): {state}{fault}"
+
+
+#: What the observer notes in an exchange in progress.
+_OF_PROGRESS: Final = ("_hits", "request")
+
+
+def _restore(attributes: dict[str, Any]) -> Exchange:
+    made = Exchange.__new__(Exchange)
+    made.__dict__.update(attributes)
+    return made
 
 
 #: The number of latest deliveries of a watch that are kept.

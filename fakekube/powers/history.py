@@ -204,4 +204,5 @@ def pack_past(store: Store[Document], observer: Observer | None) -> None:
                 kept.setdefault(name, []).append(record.value)
         for documents in kept.values():
             compress(documents)
+        observer.journal.pack()
         observer.recorder.pack()

@@ -36,6 +36,7 @@ from fakekube.store.values import VISITED, Event, Record, untrack
 if TYPE_CHECKING:
     from fakekube.apimachinery.codecs.document import Document
     from fakekube.base.clock import Reading
+    from fakekube.powers.packs import Pack
     from fakekube.store import Store
 
 
@@ -147,6 +148,8 @@ class Journal:
         """The latest changes, with their objects."""
         self._rows: deque[Change] = deque(maxlen=KEPT_ROWS - KEPT_EVENTS)
         """Older changes, without their objects."""
+        self._packs: Sequence[Pack[Change]] = ()
+        """The older changes of both, packed: since then nobody has read them."""
         self._reading = threading.RLock()
         self.is_open = False
         self.floor = 0
@@ -186,8 +189,9 @@ class Journal:
             self._shed.append(_without_objects(*self._new.popleft()))
 
     def _take_new_changes(self) -> None:
-        """Takes what was committed since the last reading."""
+        """Takes what was committed since the last reading, and makes the packed changes again."""
         with self._reading:
+            self._unpack()
             with self._handover:
                 shed, self._shed = self._shed, deque(maxlen=KEPT_ROWS)
                 new, self._new = self._new, deque()
@@ -257,10 +261,30 @@ class Journal:
 
     def records(self) -> list[tuple[str, Record[Document]]]:
         """Returns the versions before and after each change that is kept with its objects, with the names of their buckets."""
-        with self._reading, self._handover:
+        with self._reading:
+            self._take_new_changes()
             found = [(one.bucket, one.event) for one in self._changes if one.event is not None]
-            found += [(bucket, event) for bucket, event, _, _ in self._new]
         return [(bucket, one) for bucket, event in found for one in (event.previous, event.record) if one is not None]
+
+    def pack(self) -> None:
+        """Packs the changes: they take a part of their memory until somebody reads them."""
+        from fakekube.powers.packs import make_packs
+
+        with self._reading:
+            self._take_new_changes()
+            self._packs = make_packs([*self._rows, *self._changes])
+            self._rows.clear()
+            self._changes.clear()
+
+    def _unpack(self) -> None:
+        for pack in self._packs:
+            for change in pack.unpack():
+                if change.event is None:
+                    untrack(change, change.cause)
+                    self._rows.append(change)
+                else:
+                    self._changes.append(change)
+        self._packs = ()
 
     # --- Reading ------------------------------------------------------------------------------------------------------
 

@@ -17,12 +17,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, overload
 
-from fakekube.apimachinery.codecs.document import Chunks, Compressor
+from fakekube.apimachinery.codecs.document import Chunks, compress_texts
 from fakekube.base.private_files import write_private
 from fakekube.powers.exchange import Exchange
 from fakekube.powers.fault import Criteria, ResourceName, verbs_of
+
+if TYPE_CHECKING:
+    from fakekube.powers.packs import Pack
 
 #: The bytes of bodies that are kept for each exchange in the mean, so 15 MiB of 10,000, and at least in all: those of the oldest
 #: exchanges are dropped.
@@ -50,10 +53,17 @@ class Recorder:
 
     def __init__(self, keep: int, resolve: Callable[[str], str]) -> None:
         self.resolve = resolve
+        self._keep = keep
         self.keep_frames = False
         """Whether exchanges of watches keep all frames. Off by default, because watches may be long."""
         self.ring: deque[Exchange] = deque(maxlen=keep)
-        """The exchanges, oldest first."""
+        """The exchanges, oldest first, without the oldest ones that were packed; it always has the newest one."""
+        self._packs: Sequence[Pack[Exchange]] = ()
+        """The exchanges that were packed, as long as nobody has read them."""
+        self._past: Sequence[Exchange] = ()
+        """The exchanges that were packed, after somebody has read them."""
+        self._packed = 0
+        """The number of both."""
         self.keep = self.ring.append
         """Adds an exchange to the ring."""
         self.next_number = itertools.count().__next__
@@ -85,7 +95,7 @@ class Recorder:
     @property
     def is_full(self) -> bool:
         """Whether exchanges may have been dropped."""
-        return len(self.ring) == self.ring.maxlen
+        return self._packed + len(self.ring) >= self._keep
 
     @property
     def newest(self) -> int:
@@ -96,7 +106,12 @@ class Recorder:
             return self._cleared_at
 
     def list_exchanges(self) -> list[Exchange]:
-        """Returns the exchanges in the ring, oldest first."""
+        """Returns the exchanges, oldest first."""
+        with self._changed:
+            found = [*self._unpack(), *self._copy_ring()]
+        return found[-self._keep :]
+
+    def _copy_ring(self) -> list[Exchange]:
         while True:
             try:
                 return list(self.ring)
@@ -132,29 +147,53 @@ class Recorder:
             while kept > self._kept_bytes:
                 self._dropped, size = rounds.popleft()
                 kept -= size
-            found = self.list_exchanges()
-            old = slice(bisect_right(found, before, key=_number), bisect_right(found, self._dropped, key=_number))
-        for one in found[old]:
+            ring = self._copy_ring()
+            if len(ring) == self._keep:
+                self._forget_past()
+        self._drop_bodies([*self._past, *ring], before)
+
+    def _drop_bodies(self, exchanges: Sequence[Exchange], before: int = -1) -> None:
+        """Drops the bodies of the rounds that are not kept, of exchanges after a number."""
+        first, end = (bisect_right(exchanges, number, key=_number) for number in (before, self._dropped))
+        for one in exchanges[first:end]:
             if one.status is not None:
                 one.raw_body, one.raw_answer = b"", None
 
     def pack(self) -> None:
-        """Packs the responses: they take a part of their memory until they are read."""
-        found = [
-            one
-            for one in self.list_exchanges()
-            if isinstance(one.raw_answer, (bytes, Chunks)) and len(one.raw_answer) > _LEAST_PACKED
-        ]
-        compressor = Compressor([one.raw_answer for one in found if isinstance(one.raw_answer, bytes)])
-        for one in found:
-            answer = one.raw_answer
-            if isinstance(answer, (bytes, Chunks)):  # the clients of webhooks, which may still be in progress, replace it
-                one.raw_answer = compressor.compress(answer if isinstance(answer, bytes) else b"".join(answer))
+        """Packs the exchanges but the newest one: they take a part of their memory until somebody reads them."""
+        from fakekube.powers.packs import make_packs
+
+        with self._changed:
+            found = self.list_exchanges()[:-1]
+            answers = [
+                (one, answer if isinstance(answer, bytes) else b"".join(answer))
+                for one in found
+                if isinstance(answer := one.raw_answer, (bytes, Chunks)) and len(answer) > _LEAST_PACKED and one.is_over
+            ]
+            for (one, _), text in zip(answers, compress_texts([text for _, text in answers]), strict=True):
+                one.raw_answer = text
+            self._packs, self._past, self._packed = make_packs(found), (), len(found)
+            for one in found:
+                if self.ring[0] is one:
+                    self.ring.popleft()
+
+    def _unpack(self) -> Sequence[Exchange]:
+        """Returns the exchanges that were packed."""
+        if self._packs:
+            self._past = [one for pack in self._packs for one in pack.unpack()]
+            self._packs = ()
+            self._drop_bodies(self._past)
+        return self._past
+
+    def _forget_past(self) -> None:
+        self._packs, self._past, self._packed = (), (), 0
 
     def clear(self) -> None:
         """Removes all exchanges."""
-        self._cleared_at = self.newest
-        self.ring.clear()
+        with self._changed:
+            self._cleared_at = self.newest
+            self._forget_past()
+            self.ring.clear()
 
     @contextmanager
     def waiting(self) -> Iterator[None]:

@@ -20,12 +20,13 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
 
 from fakekube.apimachinery.codecs import json
-from fakekube.base.caches import BoundedCache, trim
+from fakekube.base.caches import BoundedCache, forgettable, trim
 from fakekube.base.objects import Object, StoredObject
 
 T = TypeVar("T")
@@ -41,45 +42,37 @@ _recent: deque[weakref.ref[Document]] = deque()
 
 # --- Texts that resemble each other: the objects of one kind, the answers of one server ---------------------------------
 #
-# Each text is compressed alone, with a dictionary of some of them, so that one text can be read without the others and takes a
-# small part of its size, however short it is.
+# Many of them are compressed together, which takes a small part of what they take one by one. Who reads them one after another
+# inflates each block once.
 
 
-#: The bytes that deflate looks back for repetitions.
-_WINDOW: Final = 32 * 1024
-#: The bytes of a sample, of which a dictionary has many.
-_LONGEST_SAMPLE: Final = 4096
-#: Deflate without the header and the checksum of zlib.
-_RAW: Final = -15
+#: The bytes of the texts that are compressed together.
+_BLOCK_BYTES: Final = 128 * 1024
 
 
-class Compressor:
-    """Compresses texts.
+class Block:
+    """Texts that are compressed together."""
 
-    Args:
-        texts: some of them, from which the dictionary is made.
-    """
-
-    __slots__ = ("_dictionary",)
+    __slots__ = ("data",)
 
     def __init__(self, texts: Sequence[bytes]) -> None:
-        step = max(1, len(texts) * _LONGEST_SAMPLE // _WINDOW)
-        self._dictionary = b"".join([text[:_LONGEST_SAMPLE] for text in texts[::step]])[-_WINDOW:]
+        self.data = zlib.compress(b"".join(texts))
 
-    def compress(self, text: bytes) -> CompressedText:
-        """Returns the compressed text."""
-        compression = zlib.compressobj(wbits=_RAW, memLevel=8, zdict=self._dictionary)
-        return CompressedText(compression.compress(text) + compression.flush(), self._dictionary, len(text))
+
+@forgettable
+@lru_cache(maxsize=1)
+def _inflate(block: Block) -> bytes:
+    return zlib.decompress(block.data)
 
 
 class CompressedText:
-    """A text that a `Compressor` has compressed. Iteration yields the text, `len` is its number of bytes."""
+    """One of the texts of a block. Iteration yields the text, `len` is its number of bytes."""
 
-    __slots__ = ("_dictionary", "_length", "data")
+    __slots__ = ("_block", "_length", "_start")
 
-    def __init__(self, data: bytes, dictionary: bytes, length: int) -> None:
-        self.data = data
-        self._dictionary = dictionary
+    def __init__(self, block: Block, start: int, length: int) -> None:
+        self._block = block
+        self._start = start
         self._length = length
 
     def __len__(self) -> int:
@@ -90,7 +83,23 @@ class CompressedText:
 
     def decompress(self) -> bytes:
         """Returns the text."""
-        return zlib.decompressobj(wbits=_RAW, zdict=self._dictionary).decompress(self.data)
+        return _inflate(self._block)[self._start : self._start + self._length]
+
+
+def compress_texts(texts: Sequence[bytes]) -> list[CompressedText]:
+    """Compresses texts; neighbours should resemble each other."""
+    found: list[CompressedText] = []
+    first, size = 0, 0
+    for place, text in enumerate(texts):
+        size += len(text)
+        if size >= _BLOCK_BYTES or place == len(texts) - 1:
+            members = texts[first : place + 1]
+            block, start = Block(members), 0
+            for member in members:
+                found.append(CompressedText(block, start, len(member)))
+                start += len(member)
+            first, size = place + 1, 0
+    return found
 
 
 # --- Documents ----------------------------------------------------------------------------------------------------------
@@ -132,6 +141,11 @@ class Document:
         tree = self.object = orjson.loads(text)
         keep_recent(self)
         return tree
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the object is held as a compressed text."""
+        return isinstance(self._packed, CompressedText)
 
     @property
     def tree(self) -> StoredObject:
@@ -241,9 +255,21 @@ class Document:
         """Drops the cached JSON after a newer version has replaced this one."""
         self._json = b""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles a packed document without its encodings."""
+        return _restore, (self._packed, self._end)
+
     def __repr__(self) -> str:
         metadata = self.tree.get("metadata") or {}
         return f"<Document {metadata.get('namespace', '')}/{metadata.get('name', '')}>"
+
+
+def _restore(packed: bytes | CompressedText, end: int) -> Document:
+    """Makes a packed document."""
+    made = Document.__new__(Document)
+    made._packed, made._end = packed, end
+    made._json, made._made = b"", {}
+    return made
 
 
 _get_tree: Final[Callable[[Document], Object]] = Document.__dict__["object"].__get__
@@ -346,11 +372,11 @@ def compress(documents: Iterable[Document]) -> None:
     """Holds packed documents of one kind as compressed texts, without their encodings, until their objects are used."""
     found = list(documents)
     packed = [(one, text) for one in found if isinstance(text := one._packed, bytes) and text]
-    compressor = Compressor([text for _, text in packed])
-    for document, text in packed:
-        document._packed = compressor.compress(text)
+    texts = compress_texts([text for _, text in packed])
+    for (document, _), text in zip(packed, texts, strict=True):
+        document._packed = text
     for document in found:
-        if isinstance(document._packed, CompressedText):  # readers may have made encodings since it was compressed
+        if document.is_compressed:  # readers may have made encodings since it was compressed
             document._json, document._made = b"", {}
 
 

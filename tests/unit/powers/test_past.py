@@ -6,8 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from fakekube import Cluster
+from fakekube import ApiError, Cluster
 from fakekube.apimachinery.codecs.document import CompressedText, Document, pack_recent
+from fakekube.base.clock import Clock
+from fakekube.powers.exchange import Exchange, exchange_data
+from fakekube.powers.requests import Recorder
 
 
 @pytest.fixture
@@ -45,7 +48,9 @@ def test_kept_changes_are_packed_and_read_as_they_were(cluster: Cluster) -> None
     cluster._machinery.backend.store.bucket("configmaps").forget()
     pack_recent()
     cluster.pack_past()
-    records = cluster._observe().journal.records()
+    journal = cluster._observe().journal
+    assert (len(journal._packs), len(journal._rows), len(journal._changes)) == (1, 0, 0)
+    records = journal.records()
     packed = [one.value for bucket, one in records if bucket == "configmaps" and isinstance(one.value._packed, CompressedText)]
     assert len({id(one) for one in packed}) == 4
     assert [(one.revision, one.before, one.object) for one in cluster.rows.journal()] == before
@@ -57,3 +62,92 @@ def test_encodings_of_events_are_made_again(cluster: Cluster) -> None:
     event.encodings["x"] = b"made"
     cluster.pack_past()
     assert event.encodings == {}
+
+
+def test_changes_without_their_objects_are_packed_and_read_as_they_were(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fakekube.powers.journal.KEPT_EVENTS", 2)
+    cluster.keep_changes()
+    for number in range(5):
+        cluster.apply(config_map(number))
+    before = [(one.revision, one.key, one.type, one.uid, one.cause.key) for one in cluster.rows.journal()]
+    cluster.pack_past()
+    cluster.apply(config_map(5))
+    *rows, fourth, fifth = after = cluster.rows.journal()
+    assert [(one.revision, one.key, one.type, one.uid, one.cause.key) for one in after[:-1]] == before
+    assert [one.object and one.object["data"]["x"] for one in (fourth, fifth)] == ["4", "5"]
+    assert not any(one.object for one in rows)
+
+
+def test_kept_requests_are_packed_and_read_as_they_were(cluster: Cluster) -> None:
+    for number in range(5):
+        cluster.apply(config_map(number))
+    with pytest.raises(ApiError):
+        cluster.get("configmaps", "none")
+    recorder, every = cluster._observe().recorder, cluster.requests.where(own=True)
+    before = [{**exchange_data(one), "started": one.arrived, "wrote": one.wrote} for one in every]
+    cluster.pack_past()
+    assert (len(recorder._packs), len(recorder.ring)) == (1, 1)
+    cluster.apply(config_map(6))
+    after = [{**exchange_data(one), "started": one.arrived, "wrote": one.wrote} for one in every]
+    assert after[: len(before)] == before
+    assert after[-1]["body"]["data"]["x"] == "6"
+
+
+def recorder_of(keep: int, count: int) -> Recorder:
+    """Makes a recorder of requests that are over."""
+    made, clock = Recorder(keep, str), Clock()
+    for _ in range(count):
+        keep_request(made, clock)
+    return made
+
+
+def keep_request(recorder: Recorder, clock: Clock) -> None:
+    one = Exchange(recorder.next_number(), {"REQUEST_METHOD": "GET"}, "/", clock)
+    one.status, one.seconds, one.raw_body, one.raw_answer = 200, 0.0, b"body", b"x" * 1_000
+    recorder.keep(one)
+
+
+def test_requests_in_progress_are_not_packed() -> None:
+    recorder = recorder_of(10, 4)
+    first, second, *_ = before = recorder.list_exchanges()
+    first.seconds = first.status = None
+    second.__dict__["observer"] = None  # its observer has not left it
+    recorder.pack()
+    after = recorder.list_exchanges()
+    assert [one is other for one, other in zip(before, after, strict=True)] == [True, True, False, True]
+    first.status = 404
+    assert recorder.list_exchanges()[0].status == 404
+
+
+def test_packed_requests_count_among_those_that_are_kept() -> None:
+    recorder, clock = recorder_of(10, 8), Clock()
+    recorder.pack()
+    assert not recorder.is_full
+    for _ in range(4):
+        keep_request(recorder, clock)
+    assert recorder.is_full
+    assert [one.number for one in recorder.list_exchanges()] == list(range(2, 12))
+    recorder.pack()
+    for _ in range(10):
+        keep_request(recorder, clock)
+    recorder.note_bodies(2 << 20)  # the end of a round
+    assert recorder._packed == 0
+    assert [one.number for one in recorder.list_exchanges()] == list(range(12, 22))
+
+
+def test_old_bodies_of_packed_requests_are_dropped_beyond_the_bound() -> None:
+    recorder, clock = recorder_of(10, 3), Clock()
+    recorder.note_bodies(5 << 20)
+    recorder.pack()
+    keep_request(recorder, clock)
+    recorder.note_bodies(5 << 20)  # of 8 MiB
+    assert [one.raw_body for one in recorder.list_exchanges()] == [b"", b"", b"", b"body"]
+
+
+def test_packed_requests_can_be_removed() -> None:
+    recorder = recorder_of(10, 3)
+    recorder.pack()
+    recorder.clear()
+    assert (recorder.list_exchanges(), recorder.newest) == ([], 2)
