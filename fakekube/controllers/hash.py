@@ -27,6 +27,7 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.data import DEFAULT
 from fakekube.apimachinery.schema.quantity import Format, Quantity
 from fakekube.apimachinery.schema.quantity import parse as parse_quantity
+from fakekube.base.caches import forgettable
 from fakekube.base.chance import safe_encode_string
 from fakekube.base.golang.strconv import MAX_INT64
 
@@ -218,6 +219,7 @@ def compute_hash(template: dict[str, Any], collision_count: int | None, minor: s
     return _compute_hash(json.dumps(template), collision_count, minor)
 
 
+@forgettable
 @lru_cache(maxsize=256)
 def _compute_hash(template: bytes, collision_count: int | None, minor: str) -> str:
     text = print_pod_template(json.reread(template), minor).encode("utf-8", "surrogateescape")

@@ -51,6 +51,7 @@ from fakekube.apimachinery.cel.types import (
     optional_of,
 )
 from fakekube.apimachinery.cel.values import TYPE_NAMES, kind_of
+from fakekube.base.caches import forgettable
 
 # --- The validation of literals --------------------------------------------------------------------------------------
 # Mixed types in lists and maps, patterns, times, templates of `format`.
@@ -502,6 +503,7 @@ class _Checker:
             self._mismatch(node, wanted, found)
 
 
+@forgettable
 @lru_cache(maxsize=2048)
 def _candidates(name: str, member: bool, given: tuple[str | None, ...]) -> tuple[Signature, ...]:
     """Returns the overloads that may match arguments of these primitive types (None: another type)."""

@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final
 
+from fakekube.base.caches import forgettable
 from fakekube.base.objects import StoredObject
 
 Ages = Callable[[datetime], str]
@@ -53,6 +54,7 @@ _STEPS: Final = (
 )
 
 
+@forgettable
 @lru_cache(maxsize=4096)
 def _moment(text: str) -> datetime:
     return datetime.fromisoformat(text)

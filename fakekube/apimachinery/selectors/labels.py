@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery.errors.field import FieldError, aggregate, invalid
 from fakekube.apimachinery.schema.dns import fits, long_name
-from fakekube.base.caches import cache_by_text
+from fakekube.base.caches import cache_by_text, forgettable
 from fakekube.base.golang.strconv import go_quote, parse_int
 
 
@@ -305,6 +305,7 @@ def from_label_selector(selector: Mapping[str, Any] | None) -> LabelSelector:
     return LabelSelector((*of_labels.requirements, *map(_from_expression, expressions)))
 
 
+@forgettable
 @lru_cache(maxsize=1024)
 def _of_labels(labels: tuple[tuple[str, str], ...]) -> LabelSelector:
     """Returns the selector of labels that must be equal; it is cached, as many objects share the same labels."""

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from fakekube.apimachinery.selectors.labels import LabelSelector, Operator, SelectorError, from_label_selector, requirement
+from fakekube.base.caches import forgettable
 
 Node = Mapping[str, Any]
 
@@ -64,6 +65,7 @@ def _freeze(expression: Mapping[str, Any]) -> _Requirement:
     return expression.get("key", ""), expression.get("operator", ""), tuple(expression.get("values") or ())
 
 
+@forgettable
 @lru_cache(maxsize=1024)
 def _term(expressions: tuple[_Requirement, ...], fields: tuple[_Requirement, ...]) -> NodeSelectorTerm:
     try:

@@ -29,7 +29,7 @@ from fakekube.apimachinery.schema.quantity import Quantity, QuantityError, parse
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import NOT_NEGATIVE, POSITIVE, invalid_each
 from fakekube.apis.validation.rules import from_minor
-from fakekube.base.caches import cache_by_text
+from fakekube.base.caches import cache_by_text, forgettable
 from fakekube.base.golang.strconv import MAX_INT64, go_quote
 
 MAX_MILLI_VALUE: Final = MAX_INT64 // 1000
@@ -76,6 +76,7 @@ def fractional_bytes(resources: Mapping[str, str], path: str, names: Iterable[st
     ]
 
 
+@forgettable
 @lru_cache(maxsize=4096)
 def exceeds(amount: str, limit: str) -> bool:
     """Reports whether the quantity is larger than the limit."""

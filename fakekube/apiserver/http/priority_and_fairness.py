@@ -15,7 +15,7 @@ from fakekube.apimachinery.data import FLOW_CONTROL
 from fakekube.apis.well_known import service_account_username
 from fakekube.apiserver.auth.authorization import Lister, Observed
 from fakekube.apiserver.endpoints.request import RequestInfo, User
-from fakekube.base.caches import LONGEST_TEXT
+from fakekube.base.caches import LONGEST_TEXT, BoundedCache
 from fakekube.base.objects import StoredObject
 from fakekube.net.streams import Source
 
@@ -60,7 +60,7 @@ class _Schemas:
 
     def __init__(self, objects: Observed, version: object) -> None:
         self.version = version
-        self.known: dict[tuple[object, ...], Headers] = {}
+        self.known: BoundedCache[tuple[object, ...], Headers] = BoundedCache(_MAX_CLASSIFICATIONS)
         self._in_order = _known_order.sort(
             tuple(objects.list(FLOW_CONTROL, _SCHEMAS)), tuple(objects.list(FLOW_CONTROL, _LEVELS))
         )
@@ -99,8 +99,8 @@ class Flows:
         found = schemas.known.get(key)
         if found is None:
             found = schemas.find(info, user)
-            if len(schemas.known) < _MAX_CLASSIFICATIONS and len(info.path) + len(user.name) <= LONGEST_TEXT:
-                schemas.known[key] = found
+            if len(info.path) + len(user.name) <= LONGEST_TEXT:
+                schemas.known.add(key, found)
         return found
 
     def nominal_seats(self) -> dict[str, int]:

@@ -31,6 +31,7 @@ from fakekube.apimachinery.features import DEFAULT
 from fakekube.apimachinery.selectors import LabelSelector, from_label_selector
 from fakekube.apis.core.pods.resources import pod_requests
 from fakekube.apis.validation.resource_lists import quantity
+from fakekube.base.caches import forgettable
 from fakekube.base.objects import StoredObject
 
 # --- NodeInfo ---------------------------------------------------------------------------------------------------------
@@ -42,6 +43,7 @@ Amounts = dict[str, int]
 DEFAULT_REQUESTS: Final = {"cpu": "100m", "memory": "209715200"}
 
 
+@forgettable
 @lru_cache(maxsize=4096)
 def _parse_amount(name: str, text: str) -> int:
     return quantity(text).milli_value() if name == "cpu" else quantity(text).value()

@@ -25,7 +25,7 @@ from fakekube.apimachinery.codecs import EncodeError, json
 from fakekube.apimachinery.codecs.document import Parts, cached_encoder, part_encoder
 from fakekube.apimachinery.codecs.protobuf.wire import Layout, encode_varint, is_wrapped, layout
 from fakekube.apimachinery.schema.model import Field, Shape, Type
-from fakekube.base.caches import BoundedCache
+from fakekube.base.caches import BoundedCache, forgettable
 from fakekube.base.golang.json_writer import RawObject
 from fakekube.base.golang.strings import bytes_of
 
@@ -346,6 +346,7 @@ def _union(type_: Type) -> Write:
     return lambda value: with_schema(value) if isinstance(value, dict) else items(value)
 
 
+@forgettable
 @lru_cache(maxsize=4096)
 def _time(text: str) -> bytes:
     """Encodes seconds and nanoseconds; a Time has whole seconds, a MicroTime microseconds."""

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from fakekube.apimachinery.codecs import EncodeError, json
 from fakekube.apimachinery.codecs.yaml import reader
-from fakekube.base.caches import LONGEST_TEXT, BoundedCache, cache_if
+from fakekube.base.caches import LONGEST_TEXT, BoundedCache, cache_if, forgettable
 from fakekube.base.golang.json_writer import LONGEST
 from fakekube.base.golang.strings import bytes_of, readable
 from fakekube.base.objects import StoredObject
@@ -298,6 +298,7 @@ def _escape(found: re.Match[str]) -> str:
 # --- The order of keys ------------------------------------------------------------------------------------------------
 
 
+@forgettable
 @lru_cache(maxsize=1024)
 def _keys(keys: tuple[str, ...]) -> list[tuple[str, str]]:
     """Sorts keys; returns each with its text and a colon; "" if it is emitted after a question mark."""

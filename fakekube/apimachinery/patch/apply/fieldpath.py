@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import orjson
 
-from fakekube.base.caches import LONGEST_TEXT, cache_by_text
+from fakekube.base.caches import LONGEST_TEXT, cache_by_text, forgettable
 from fakekube.base.golang.strconv import go_quote, plain
 from fakekube.base.golang.strings import json_text
 
@@ -69,6 +69,7 @@ def key(*names_and_values: Any) -> str:
         return _key(*names_and_values)
 
 
+@forgettable
 @lru_cache(maxsize=8192, typed=True)  # `typed` distinguishes 1 from True and 1.0
 def known_key(*names_and_values: Any) -> str:
     """Returns the same as `key`, from a cache. Raises TypeError for values that are no scalars, TooLongError."""
