@@ -4,7 +4,8 @@ A pod without a plan is ready at once, and completed at once if a Job owns it (`
 a pod with a plan is that of its state machine (`planned_status`).
 
 Specified by: pkg/kubelet/status/generate.go, pkg/kubelet/kubelet_pods.go (generateAPIPodStatus,
-convertToAPIContainerStatuses); kwok's stages pod-ready and pod-complete.
+convertToAPIContainerStatuses); kwok's stages pod-ready and pod-complete; the names of images: containerd's
+internal/cri/server/container_status.go and github.com/distribution/reference/normalize.go.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from fakekube.apis.core.pods.visitor import CONTAINER_STATUSES
+from fakekube.apis.core.pods.visitor import CONTAINER_STATUSES, containers
 from fakekube.base.objects import StoredObject
 from fakekube.nodes.pod_state import KILLED, Container, Kind, PodState, State, Termination
 
@@ -27,15 +28,46 @@ READY_CONDITIONS: Final = ("PodReadyToStartContainers", "Initialized", "Ready", 
 
 def container_id(uid: str, name: str, attempt: int = 0) -> str:
     """Returns the id of a container, which depends on the pod, the name and the attempt."""
-    return "containerd://" + hashlib.sha256(f"{uid}/{name}/{attempt}".encode()).hexdigest()
+    return f"containerd://{_hash(f'{uid}/{name}/{attempt}')}"
 
 
-def image_id(image: str) -> str:
-    """Returns the id of an image, which depends on its name."""
-    name = image.partition("@")[0]
-    if name.rfind(":") > name.rfind("/"):
-        name = name[: name.rfind(":")]
-    return f"{name}@sha256:{hashlib.sha256(image.encode()).hexdigest()}"
+def image_fields(image: str) -> dict[str, str]:
+    """Returns the fields of a container status about the image of a container that has run, as containerd names it.
+
+    Args:
+        image: the name in the spec; busybox stands for docker.io/library/busybox:latest.
+    """
+    name, _, digest = image.partition("@")
+    repository, tag = _split_tag(_with_domain(name))
+    if digest:  # an image that was not pulled by a tag has none: its name is its id
+        return {"image": f"sha256:{_hash(image)}", "imageID": f"{repository}@{digest}"}
+    resolved = f"{repository}:{tag or 'latest'}"
+    return {"image": resolved, "imageID": f"{repository}@sha256:{_hash(resolved)}"}
+
+
+def is_of_image(status: StoredObject, image: str) -> bool:
+    """Reports whether a container status names an image: as the spec before the container has run, then as containerd."""
+    return status.get("image") in (image, image_fields(image)["image"])
+
+
+def _with_domain(name: str) -> str:
+    """Returns the name of an image with its domain (splitDockerDomain)."""
+    domain, slash, rest = name.partition("/")
+    if not slash or not (domain == "localhost" or "." in domain or ":" in domain or domain != domain.lower()):
+        domain, rest = "docker.io", name
+    if domain == "index.docker.io":
+        domain = "docker.io"
+    return f"{domain}/library/{rest}" if domain == "docker.io" and "/" not in rest else f"{domain}/{rest}"
+
+
+def _split_tag(name: str) -> tuple[str, str]:
+    """Splits the name of an image into repository and tag; "" if it has no tag."""
+    place = name.rfind(":")
+    return (name[:place], name[place + 1 :]) if place > name.rfind("/") else (name, "")
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def resources_of(container: StoredObject) -> dict[str, Any]:
@@ -128,10 +160,11 @@ def stopped_status(pod: StoredObject, now: str, image_of: Callable[[str], Image 
     A server that is known to handle SIGTERM has ended well, all others were killed.
     """
     status: dict[str, Any] = {}
+    images = {one["name"]: image_of(one.get("image", "")) for one in containers(pod["spec"])}
     for field in CONTAINER_STATUSES:
         known = (pod.get("status") or {}).get(field) or ()
         if any("running" in (one.get("state") or {}) for one in known):
-            status[field] = [_stopped_container(one, now, image_of) for one in known]
+            status[field] = [_stopped_container(one, now, images.get(one["name"])) for one in known]
     if not status:
         return None
     mains = status.get("containerStatuses") or pod["status"].get("containerStatuses") or ()
@@ -145,11 +178,10 @@ def stopped_status(pod: StoredObject, now: str, image_of: Callable[[str], Image 
     return {**status, "observedGeneration": generation, "phase": phase, "conditions": conditions}
 
 
-def _stopped_container(status: StoredObject, now: str, image_of: Callable[[str], Image | None]) -> StoredObject:
+def _stopped_container(status: StoredObject, now: str, image: Image | None) -> StoredObject:
     running = (status.get("state") or {}).get("running")
     if running is None:
         return status
-    image = image_of(status.get("image", ""))
     code = 0 if image is not None and image.daemon else KILLED
     ended = {
         "exitCode": code,
@@ -180,11 +212,10 @@ def _condition(pod: StoredObject, type_: str, now: str) -> dict[str, Any]:
 
 
 def _common(pod: StoredObject, container: StoredObject) -> dict[str, Any]:
-    image, name = container.get("image", ""), container["name"]
+    name = container["name"]
     return {
         "name": name,
-        "image": image,
-        "imageID": image_id(image),
+        **image_fields(container.get("image", "")),
         "restartCount": 0,
         "lastState": {},
         "containerID": container_id(pod["metadata"]["uid"], name),
@@ -265,8 +296,7 @@ def _status(
     attempt = one.attempt if one.state is not State.WAITING else max(one.attempt, 0)
     status: dict[str, Any] = {
         "name": one.name,
-        "image": image,
-        "imageID": image_id(image) if has_run else "",
+        **(image_fields(image) if has_run else {"image": image, "imageID": ""}),
         "restartCount": one.attempt,
         "ready": one.ready,
         "started": one.started,
