@@ -190,7 +190,10 @@ def _create_kube_system(cluster: Cluster, subnet: str) -> None:
     if node is None:
         raise UsageError("--kube-system needs a node")
     metrics = any(one["metadata"]["name"] == NAME for one in cluster.list("apiservices"))
-    for one in kube_system(node, git_version(cluster.version), metrics=metrics, subnet=subnet):
+    classes = [one["metadata"]["name"] for one in cluster.list("storageclasses")]
+    for name in classes:
+        cluster.delete("storageclasses", name)  # the one of kind has the name of the default
+    for one in kube_system(node, git_version(cluster.version), metrics=metrics, storage=bool(classes), subnet=subnet):
         cluster.create(one)
     cluster.settle(PREPARATION_TIMEOUT)
     cluster.keep_initial()

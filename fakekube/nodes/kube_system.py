@@ -28,15 +28,18 @@ _CONTROL_PLANE: Final = {
 }
 
 
-def kube_system(node: str, version: str, *, metrics: bool, subnet: str = SERVICE_SUBNET) -> Iterator[Object]:
+def kube_system(node: str, version: str, *, metrics: bool, storage: bool, subnet: str = SERVICE_SUBNET) -> Iterator[Object]:
     """Yields the objects of the system components.
 
     Args:
         node: the name of the node with the control plane.
         version: the version of the cluster, such as v1.36.3.
         metrics: whether the cluster serves metrics.k8s.io.
+        storage: whether the cluster provisions volumes.
         subnet: the range of addresses for Services.
     """
+    if storage:
+        yield _STORAGE_CLASS
     for name in ("coredns", "kube-proxy", "kindnet", *(("metrics-server",) if metrics else ())):
         yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": NAMESPACE_SYSTEM}}
     for name, (image, port) in _CONTROL_PLANE.items():
@@ -54,6 +57,15 @@ def kube_system(node: str, version: str, *, metrics: bool, subnet: str = SERVICE
         yield _workload("Deployment", "metrics-server", "metrics-server", "registry.k8s.io/metrics-server/metrics-server:v0.8.1")
 
 
+#: Its claims wait for the first pod that uses them.
+_STORAGE_CLASS: Final[Object] = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "standard", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+    "provisioner": "rancher.io/local-path",
+    "reclaimPolicy": "Delete",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
 #: As kubeadm writes it.
 _COREFILE: Final = """.:53 {
     errors

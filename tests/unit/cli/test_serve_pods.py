@@ -65,6 +65,22 @@ def test_system_pods_are_those_of_a_kind_cluster(tmp_path: Path) -> None:
         assert cluster.get("endpoints", served_by, namespace="kube-system")["subsets"][0]["addresses"]
 
 
+def test_a_claim_of_a_kind_cluster_waits_for_its_first_pod(tmp_path: Path) -> None:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": spec}
+    user = pod("user", "x:1")
+    user["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    with _cluster(options(tmp_path, "--kube-system", "--pace", "0")) as cluster:
+        cluster.create(claim)
+        cluster.settle()
+        waiting = cluster.get("persistentvolumeclaims", "data")
+        assert (waiting["spec"]["storageClassName"], waiting["status"]["phase"]) == ("standard", "Pending")
+        cluster.create(user)
+        cluster.settle()
+        assert cluster.get("persistentvolumeclaims", "data")["status"]["phase"] == "Bound"
+        assert cluster.get("pods", "user")["status"]["phase"] == "Running"
+
+
 def test_the_log_of_coredns_names_the_configuration_that_kubeadm_writes(tmp_path: Path) -> None:
     with _cluster(options(tmp_path, "--kube-system", "--pace", "0", "--nodes", "1")) as cluster:
         pods = f"{cluster.url}/api/v1/namespaces/kube-system/pods"
