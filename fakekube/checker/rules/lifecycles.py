@@ -8,7 +8,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
 from fakekube.checker.alterations import changes_of_texts
-from fakekube.checker.reaction import Copy, EffectKind, children_of, has_controller, name_of, written_fields
+from fakekube.checker.comparison import state_of
+from fakekube.checker.reaction import Copy, EffectKind, children_of, has_controller, is_time, name_of, written_fields
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.identity import RecreatedOwner, judge_loop
 from fakekube.checker.sample import new_token, release_addresses
@@ -23,6 +24,7 @@ from fakekube.checker.writes import (
     require_named_children,
     require_own_writes,
     touch_objects,
+    writes_field,
     writes_of,
 )
 from fakekube.controllers.client import ApiError
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fakekube.base.objects import Object
+    from fakekube.checker.comparison import State
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Baseline, Trial
 
@@ -334,6 +337,8 @@ class ForeignChild(Rule):
         """The objects of the other controller with their resources."""
         self._content: dict[str, set[tuple[str, ...]]] = {}
         """The labels and annotations that the client gives its children, by resource."""
+        self._claimed = ""
+        """The object whose status says that all is well, although another controller owns its child; "" if there is none."""
 
     def require(self, baseline: Baseline) -> None:
         require_named_children(baseline)
@@ -356,6 +361,7 @@ class ForeignChild(Rule):
         subject.judged = False
         trial.await_until(lambda: trial.has_received(subject), trial.reaction_timeout)
         trial.wait(trial.baseline.seconds_to_react(2.0))
+        self._claimed = find_equal_status(trial.baseline, state_of(trial, pattern), state_of(trial, subject))
         if any(effect.detail[:1] == ("delete",) for effect in trial.baseline.deletion.effects):
             trial.delete(subject)  # the client deletes its children itself, and must not delete this one
             trial.wait(trial.baseline.seconds_to_react(2.0))
@@ -428,6 +434,31 @@ class ForeignChild(Rule):
                         f"{call.verb} of {resource}/{metadata['name']}, which another controller owns", *trial.excerpt(calls)
                     )
         return super().judge(trial)
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        if not self._claimed:
+            return super().judge_trace(trial)
+        return Verdict.warning(
+            f"the status of {self._claimed} says the same as that of others, although another controller owns its child",
+            *trial.excerpt(),
+        )
+
+
+def find_equal_status(baseline: Baseline, usual: State, now: State) -> str:
+    """Returns the resource of an object whose status has all that the client writes into that of another one; "" for none.
+
+    Numbers, and texts that name the object, may be written before anything is made.
+    """
+    for place, values in usual.items():
+        written = [
+            path
+            for path, value in values.items()
+            if path[0] == "status" and not is_time(value) and writes_field(baseline, place[0], [str(part) for part in path])
+        ]
+        says = any(isinstance(values[path], str | bool) and "{}" not in str(values[path]) for path in written)
+        if says and all(now.get(place, {}).get(path) == values[path] for path in written):
+            return place[0]
+    return ""
 
 
 class LabelledForeign(ForeignChild):

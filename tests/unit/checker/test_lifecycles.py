@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from fakekube.checker.rules.lifecycles import RecreatedObject
+from fakekube.checker.reaction import Effect, EffectKind
+from fakekube.checker.rules.lifecycles import RecreatedObject, find_equal_status
 
 
 def write(number: int, uid: str, *, collection: str = "configmaps", status: int = 201) -> Any:
@@ -36,3 +37,25 @@ def test_what_is_created_for_a_deleted_object_is_made_again_or_is_an_event(calls
     found = rule.judge(trial)
     assert str(found.outcome) == ("fail" if broken else "pass")
     assert found.by_chance is broken
+
+
+@pytest.mark.parametrize(
+    ("usual", "now", "claims"),
+    [
+        ({"phase": "Running", "job": "{}-run"}, {"phase": "Running", "job": "{}-run"}, True),
+        ({"phase": "Running", "job": "{}-run"}, {"phase": "Running"}, False),
+        ({"phase": "Running"}, {"phase": "Waiting"}, False),
+        ({"ready": True}, {"ready": True}, True),
+        ({"job": "{}-run", "count": 1}, {"job": "{}-run", "count": 1}, False),  # which may be written before the child is made
+        ({"phase": "Running", "other": "a"}, {"phase": "Running", "other": "b"}, True),  # somebody else writes that
+        ({"since": "2026-11-27T14:00:00Z"}, {"since": "2026-11-27T14:00:00Z"}, False),
+    ],
+)
+def test_a_status_claims_a_foreign_child_if_it_says_the_same_as_usual(usual: Any, now: Any, claims: bool) -> None:
+    written = ("phase", "job", "ready", "count", "since")
+    effects = [Effect(EffectKind.FIELD, "tasks", "task-{}", ("status", field)) for field in written]
+    baseline: Any = SimpleNamespace(reaction=SimpleNamespace(effects=effects))
+    states: list[Any] = [
+        {("tasks", "task-{}"): {("status", field): value for field, value in one.items()}} for one in (usual, now)
+    ]
+    assert find_equal_status(baseline, *states) == ("tasks" if claims else "")
