@@ -15,6 +15,7 @@ The cache holds the *part*: the encoded item of a list. For JSON of built-in kin
 
 from __future__ import annotations
 
+import re
 import weakref
 import zlib
 from collections import deque
@@ -105,11 +106,24 @@ def compress_texts(texts: Sequence[bytes]) -> list[CompressedText]:
 # --- Documents ----------------------------------------------------------------------------------------------------------
 
 
-class Parts(NamedTuple):
-    """The parts of a packed object: what objects of one workload have each for itself, and what they have in common."""
+class Identity(NamedTuple):
+    """The first fields of the metadata of an object, as bytes without quotes: what no two objects have in common."""
 
-    metadata: Object
-    """Without managedFields."""
+    name: bytes
+    generateName: bytes
+    namespace: bytes
+    uid: bytes
+    resourceVersion: bytes
+    generation: bytes
+    creationTimestamp: bytes
+
+
+class Parts(NamedTuple):
+    """The parts of the text of an object: what objects of one workload have each for itself, and what many have in common."""
+
+    identity: Identity
+    description: bytes
+    """The JSON of the other metadata without managedFields, such as labels."""
     managed_fields: bytes
     """The JSON of the list; b"" if there is none."""
     rest: bytes
@@ -193,7 +207,9 @@ class Document:
         with suppress(AttributeError):
             del self.object
 
-    def encoding(self, key: Hashable, make: Callable[[StoredObject], V], make_of_parts: Callable[[Parts], V] | None = None) -> V:
+    def encoding(
+        self, key: Hashable, make: Callable[[StoredObject], V], make_of_parts: Callable[[Parts], V | None] | None = None
+    ) -> V:
         """Returns `make(object)`, cached by key.
 
         Concurrent threads may each call `make`; all get equal values, and one of them is cached.
@@ -201,21 +217,41 @@ class Document:
         Args:
             key: of the cache.
             make: makes the encoding.
-            make_of_parts: makes the same of the parts of a packed document; called in place of `make` where that is possible.
+            make_of_parts: makes the same, bytes or a tuple, of the parts of an object if that is possible, else returns None.
         """
         try:
             return self._made[key]  # type: ignore[no-any-return]
         except KeyError:
             pass
+        if make_of_parts is not None and (parts := self._find_parts()) is not None:
+            made = make_of_parts(parts)
+            if made is not None:
+                return self._made.setdefault(key, made)  # type: ignore[no-any-return]
         try:
             tree = _get_tree(self)
         except AttributeError:
-            if make_of_parts is not None and self._end:
-                made = make_of_parts(_split(self._text(), self._end))
-            else:
-                made = make(self.tree)
+            made = make(self.tree)
             return self._made.setdefault(key, made) if made.__class__ in _TREELESS else made
         return self._made.setdefault(key, make(tree))  # type: ignore[no-any-return]
+
+    def _found_text(self) -> tuple[bytes, int]:
+        """Returns the text that the object is held as, or its JSON, and where its metadata ends in it; 0 if there is no text."""
+        text = self._json
+        try:
+            return text, _end_of_metadata(_get_tree(self), text)
+        except AttributeError:
+            return self._text(), self._end
+
+    def _find_parts(self) -> Parts | None:
+        """Returns the parts of the object; None if it has no text, or not all of the usual metadata."""
+        text, end = self._found_text()
+        found = _match_identity(text, len(_BEGINNING), end)
+        if found is None:
+            return None
+        begin = text.find(_BEFORE_MANAGED_FIELDS, found.end(), end)
+        managed_fields = b"" if begin < 0 else text[begin + len(_BEFORE_MANAGED_FIELDS) - 1 : end - 1]
+        description = b"{%b}" % text[found.end() + 1 : end - 1 if begin < 0 else begin]
+        return Parts(Identity._make(found.groups(b"")), description, managed_fields, b"{" + (text[end + 1 :] or b"}"))
 
     @property
     def json(self) -> bytes:
@@ -228,14 +264,9 @@ class Document:
 
     def cut_metadata(self) -> bytes | None:
         """Returns the compact JSON of the metadata of a built-in object, cut out of its text; None where that is not possible."""
-        text = self._json
-        try:
-            end = _end_of_metadata(_get_tree(self), text)
-        except AttributeError:
-            packed, end = self._text(), self._end
-            if packed is not text and not json.is_canonical(packed[:end], floats=False):  # metadata have none
-                return None
-            text = packed
+        text, end = self._found_text()
+        if text is not self._json and not json.is_canonical(text[:end], floats=False):  # metadata have none
+            return None
         return text[len(_BEGINNING) : end] if end else None
 
     @property
@@ -290,6 +321,15 @@ _FIELDS_OF_METADATA: Final = frozenset({"annotations", "finalizers", "labels", "
 #: prefixes.
 _BEFORE_MANAGED_FIELDS: Final = b',"managedFields":['
 
+#: What metadata begin with; texts without escapes, which are the same in all formats.
+_match_identity: Final = re.compile(
+    rb'\{"name":"(T)"(?:,"generateName":"(T)")?(?:,"namespace":"(T)")?,"uid":"(T)","resourceVersion":"(T)"'
+    rb'(?:,"generation":(\d+))?,"creationTimestamp":"(T)"'.replace(b"T", rb'[^"\\<>&\x80-\xff]*')
+).match
+
+#: What is between the last field before the status of an object and its status, which is the last field.
+_BEFORE_STATUS: Final = b'},"status":{'
+
 #: The maximum number of parts that are kept as trees, and the maximum length of their texts in bytes.
 _MAX_PARTS: Final = 256
 _MAX_PART_BYTES: Final = 8192
@@ -316,23 +356,25 @@ def _unpack(packed: bytes, end: int) -> StoredObject:
     """
     if not end:
         return orjson.loads(packed)  # type: ignore[no-any-return]
-    metadata, managed_fields, rest = _split(packed, end)
-    if managed_fields:
-        metadata["managedFields"] = read_part(managed_fields)
-    return {"metadata": metadata, **read_part(rest)}
-
-
-def _split(packed: bytes, end: int) -> Parts:
-    """Returns the parts of a packed object; `end`: where its metadata ends."""
     metadata, begin = _read_metadata(packed, end)
-    managed_fields = b"" if begin < 0 else packed[begin + len(_BEFORE_MANAGED_FIELDS) - 1 : end - 1]
-    return Parts(metadata, managed_fields, b"{" + (packed[end + 1 :] or b"}"))
+    if begin >= 0:
+        metadata["managedFields"] = read_part(packed[begin + len(_BEFORE_MANAGED_FIELDS) - 1 : end - 1])
+    return {"metadata": metadata, **read_rest(b"{" + (packed[end + 1 :] or b"}"))}
 
 
 def _read_metadata(packed: bytes, end: int) -> tuple[Object, int]:
     """Makes the tree of the metadata of a packed object, without managedFields; returns where these begin, or -1."""
     begin = packed.find(_BEFORE_MANAGED_FIELDS, 0, end)
     return orjson.loads(packed[len(_BEGINNING) : end] if begin < 0 else packed[len(_BEGINNING) : begin] + b"}"), begin
+
+
+def read_rest(text: bytes) -> StoredObject:
+    """Returns the tree of an object without its metadata; what comes before its status is shared."""
+    begin = text.rfind(_BEFORE_STATUS)
+    if begin > 0:
+        with suppress(orjson.JSONDecodeError):  # it is the status of a part
+            return {**read_part(text[: begin + 1] + b"}"), "status": orjson.loads(text[begin + len(_BEFORE_STATUS) - 1 : -1])}
+    return read_part(text)  # type: ignore[no-any-return]
 
 
 def read_part(text: bytes) -> Any:
@@ -389,7 +431,7 @@ def encodings_of(
     documents: Iterable[Document],
     key: Hashable,
     make: Callable[[StoredObject], V],
-    make_of_parts: Callable[[Parts], V] | None = None,
+    make_of_parts: Callable[[Parts], V | None] | None = None,
 ) -> list[V]:
     """Returns the `encoding` of each document, for encodings that are never empty."""
     return [document._made.get(key) or document.encoding(key, make, make_of_parts) for document in documents]

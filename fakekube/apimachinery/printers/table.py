@@ -18,15 +18,18 @@ from datetime import datetime
 from functools import cache, lru_cache, partial
 from typing import Any, Final
 
+import orjson
+
 from fakekube.apimachinery import data
 from fakekube.apimachinery.codecs import json
-from fakekube.apimachinery.codecs.document import Chunks, Document, Items, Parts, enclose, encodings_of, read_part
+from fakekube.apimachinery.codecs.document import Chunks, Document, Identity, Items, Parts, enclose, encodings_of, read_rest
 from fakekube.apimachinery.codecs.formats import Kind
 from fakekube.apimachinery.data import META_V1, field_text
 from fakekube.apimachinery.printers import cluster, core, workloads
-from fakekube.apimachinery.printers.texts import Ages, Cells, ages_at
+from fakekube.apimachinery.printers.texts import Ages, Cells, ages_at, parse_moment
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.builtin import type_of
+from fakekube.base.caches import BoundedCache, forgettable
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.golang.timestamps import ZERO_TIME
 from fakekube.base.objects import Object, StoredObject, group_version_path
@@ -60,6 +63,8 @@ class TableConvertor:
     """Whether every event of a watch has the columns, not only the first."""
     for_list: Callable[[Sequence[StoredObject]], TableConvertor] | None = None
     """Returns the convertor of a list of these objects, if the cells of one depend on the others."""
+    compares_names: bool = False
+    """Whether the cells depend on whether an object has a certain name."""
     row_key: object = field(default_factory=object, init=False)
     """The cache key of its rows. The collector visits no document that has them, as it would with the convertor as the key."""
 
@@ -175,7 +180,7 @@ def _of_storage_classes(convertor: TableConvertor, objects: Sequence[StoredObjec
 
 @lru_cache(maxsize=64)
 def _with_default(convertor: TableConvertor, default: str) -> TableConvertor:
-    return replace(convertor, cells=partial(cluster.storage_class, default=default))
+    return replace(convertor, cells=partial(cluster.storage_class, default=default), compares_names=True)
 
 
 def _column(name: str, type_: str = "string", format_: str = "", priority: int = 0) -> Column:
@@ -228,7 +233,7 @@ def convertor_for(group: str, version: str, plural: str, *, scale: bool = False,
 
 
 Template = tuple[bytes | datetime, ...]
-"""A row up to its object; a datetime is the position of an age."""
+"""A row up to its object: bytes, and between them times, whose ages stand there."""
 
 #: Random, so that no text in an object equals it.
 _SECRET: Final = secrets.token_hex(8)
@@ -247,23 +252,19 @@ class Rows:
             documents: the objects of the rows.
             carried: the JSON of the `object` of each row.
         """
-        templates = encodings_of(documents, *template_maker(convertor), partial(_template_of_parts, convertor))
+        templates = encodings_of(documents, *template_maker(convertor), _template_maker_of_parts(convertor))
         rows = list(zip(templates, carried, strict=True))
         if convertor.order is not None:
             keys = [convertor.order(document.object) for document in documents]
             rows = [rows[index] for index in sorted(range(len(rows)), key=keys.__getitem__)]
-        self._parts: list[bytes] = []
-        """The pieces of the table; empty at the positions of ages."""
-        self._ages: list[tuple[int, datetime]] = []
+        self._parts: list[Any] = []
+        """The pieces of the table, with times at the positions of ages."""
+        self._ages: list[tuple[int, Any]] = []
         """The positions of ages among the pieces, with the times whose ages are inserted there."""
         for template, whole in rows:
-            for piece in template:
-                if isinstance(piece, bytes):
-                    self._parts.append(piece)
-                else:
-                    self._ages.append((len(self._parts), piece))
-                    self._parts.append(b"")
-            self._parts += (whole, b"},")
+            first = len(self._parts)
+            self._parts += (*template, whole, b"},")
+            self._ages += [(first + place, template[place]) for place in range(1, len(template), 2)]
         if rows:
             self._parts[-1] = b"}"
 
@@ -315,6 +316,17 @@ def template_maker(convertor: TableConvertor) -> tuple[Hashable, Callable[[Store
 
 def _template(convertor: TableConvertor, obj: StoredObject) -> Template:
     moments: list[datetime] = []
+    return tuple(_split_at_ages(_encode_cells(convertor, obj, moments), moments))
+
+
+def _split_at_ages(text: bytes, moments: Sequence[datetime]) -> list[Any]:
+    pieces: list[Any] = _MARKS(text)
+    pieces[1::2] = [moments[int(number)] for number in pieces[1::2]]
+    return pieces
+
+
+def _encode_cells(convertor: TableConvertor, obj: StoredObject, moments: list[datetime]) -> bytes:
+    """Returns the JSON of a row up to its object, with a mark for each age; adds their times to `moments`."""
 
     def mark(moment: datetime) -> str:
         moments.append(moment)
@@ -324,14 +336,95 @@ def _template(convertor: TableConvertor, obj: StoredObject) -> Template:
     conditions = convertor.conditions(obj)
     if conditions:
         made["conditions"] = conditions
-    pieces = _MARKS(json.dumps(made)[:-1] + b',"object":')
-    pieces[1::2] = [moments[int(number)] for number in pieces[1::2]]
-    return tuple(pieces)
+    return json.dumps(made)[:-1] + b',"object":'
 
 
-def _template_of_parts(convertor: TableConvertor, parts: Parts) -> Template:
-    """Makes the row of a packed object of a built-in kind, of which no cell shows managedFields."""
-    return _template(convertor, {"metadata": parts.metadata, **read_part(parts.rest)})
+# --- Rows of objects with equal parts ---------------------------------------------------------------------------------
+# The cells of an object of a built-in kind show its name, its time of creation, what describes it (labels, annotations, owners),
+# and what follows its metadata. So the row of one object, with marks in place of its name and time, is made into those of all
+# that equal it in the rest. What describes an object is only compared if a cell has read it.
+
+
+_NAME: Final = f"{_SECRET}-name"
+#: A time that no object has.
+_CREATED: Final = f"9{secrets.randbelow(900) + 100}-12-31T23:59:59.{secrets.randbelow(10**6):06}Z"
+#: How the description of an object that is being deleted begins; it has a row of its own.
+_BEING_DELETED: Final = b'{"deletionTimestamp"'
+_MAX_SHARED: Final = 256
+
+
+class _Metadata(dict[str, Any]):
+    """Metadata with marks, which note what else is read."""
+
+    def __init__(self, description: Object) -> None:
+        super().__init__(description, name=_NAME, creationTimestamp=_CREATED)
+        self.read: set[str] = set()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.read.add(name)
+        return super().get(name, default)
+
+    def __getitem__(self, name: str) -> Any:
+        self.read.add(name)
+        return super().__getitem__(name)
+
+
+class _SharedRow:
+    """The row of objects that differ in their identities only."""
+
+    __slots__ = ("_ages", "_pieces", "_texts", "is_described")
+
+    def __init__(self, convertor: TableConvertor, parts: Parts) -> None:
+        metadata, moments = _Metadata(orjson.loads(parts.description)), list[datetime]()
+        text = _encode_cells(convertor, {"metadata": metadata, **read_rest(parts.rest)}, moments)
+        self.is_described = bool(metadata.read - {"name", "creationTimestamp", "deletionTimestamp"})
+        """Whether it depends on what describes the objects."""
+        text = text.replace(b"%", b"%%").replace(_NAME.encode(), b"%(name)b").replace(_CREATED.encode(), b"%(created)b")
+        pieces = _split_at_ages(text, moments)
+        self._texts = [(place, pieces[place]) for place in range(0, len(pieces), 2) if b"%" in pieces[place]]
+        """The texts with the name or the time of creation, by their positions."""
+        self._ages = [place for place in range(1, len(pieces), 2) if pieces[place] == parse_moment(_CREATED)]
+        """The positions of the ages of the objects."""
+        self._pieces = pieces
+
+    def fill(self, identity: Identity) -> Template:
+        """Returns the row of an object."""
+        pieces = self._pieces.copy()
+        values = {b"name": identity.name, b"created": identity.creationTimestamp}
+        for place, text in self._texts:
+            pieces[place] = text % values
+        for place in self._ages:
+            pieces[place] = parse_moment(identity.creationTimestamp.decode())
+        return tuple(pieces)
+
+
+@forgettable
+@lru_cache(maxsize=256)
+def _template_maker_of_parts(convertor: TableConvertor) -> Callable[[Parts], Template | None] | None:
+    """Returns the function that makes the row of an object of a built-in kind from its parts, or returns None."""
+    shared: BoundedCache[bytes, _SharedRow | None] = BoundedCache(_MAX_SHARED)
+
+    def make(parts: Parts) -> Template | None:
+        if parts.description.startswith(_BEING_DELETED):
+            return None
+        key = parts.rest
+        row = shared.get(key)
+        if row is not None and row.is_described:
+            key = parts.description + key
+            row = shared.get(key)
+        if row is not None:
+            return row.fill(parts.identity)
+        is_first = key not in shared  # most statuses of running pods are seen once
+        made = shared.add(key, None if is_first else _SharedRow(convertor, parts))
+        return _template(convertor, _shown_object(parts)) if made is None else made.fill(parts.identity)
+
+    return None if convertor.compares_names else make
+
+
+def _shown_object(parts: Parts) -> StoredObject:
+    """Returns what cells of an object show."""
+    own = {"name": parts.identity.name.decode(), "creationTimestamp": parts.identity.creationTimestamp.decode()}
+    return {"metadata": {**own, **orjson.loads(parts.description)}, **read_rest(parts.rest)}
 
 
 # --- PartialObjectMetadata and lists of it ---------------------------------------------------------------------------

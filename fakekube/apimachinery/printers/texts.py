@@ -56,13 +56,14 @@ _STEPS: Final = (
 
 @forgettable
 @lru_cache(maxsize=4096)
-def _moment(text: str) -> datetime:
+def parse_moment(text: str) -> datetime:
+    """Returns the time of a timestamp."""
     return datetime.fromisoformat(text)
 
 
 def since(timestamp: str | None, ages: Ages) -> str:
     """Returns the age of a time."""
-    return ages(_moment(timestamp)) if timestamp else UNKNOWN
+    return ages(parse_moment(timestamp)) if timestamp else UNKNOWN
 
 
 def ages_at(now: datetime) -> Ages:
@@ -72,7 +73,7 @@ def ages_at(now: datetime) -> Ages:
 
 def duration_between(start: str, end: str) -> str:
     """Returns the duration between two times."""
-    return human_duration((_moment(end) - _moment(start)).total_seconds())
+    return human_duration((parse_moment(end) - parse_moment(start)).total_seconds())
 
 
 def age(obj: StoredObject, ages: Ages) -> str:

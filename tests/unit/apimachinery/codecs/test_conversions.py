@@ -7,13 +7,12 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.apimachinery.codecs import DecodeError, cbor, formats, json, protobuf, yaml
-from fakekube.apimachinery.codecs.document import Document, Parts
+from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.codecs.formats import Kind
 from fakekube.apimachinery.schema import decode
 from fakekube.apimachinery.schema.builtin import builtins
@@ -156,16 +155,26 @@ def test_packed_objects_are_listed_in_protobuf_as_others(given_object: tuple[Typ
     assert _listed(document, type_) == expected
 
 
-def test_packed_pods_of_one_workload_are_listed_by_their_parts() -> None:
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_pods_of_one_workload_are_listed_by_their_parts(is_packed: bool) -> None:
     pod = builtins().kind_type("", "v1", "Pod")
     assert pod is not None
-    encode_parts = protobuf.parts_item_encoder(pod)
-    assert encode_parts is not None
     entry = {"manager": "m", "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {}}}
-    for name in "abc":
-        metadata = {"name": name, "labels": {"app": "a"}}
-        spec, status = {"containers": [{"name": "c", "image": "i"}], "nodeName": "n"}, {"phase": "Running"}
-        parts = Parts(metadata, orjson.dumps([entry]), orjson.dumps({"spec": spec, "status": status}))
-        whole = {"metadata": {**metadata, "managedFields": [entry]}, "spec": spec, "status": status}
-        assert encode_parts(parts) == protobuf.encode_item(pod, whole)
+    identity: list[tuple[str, object]] = [
+        ("name", "a"), ("generateName", "a-"), ("namespace", "n"), ("uid", "u" * 36), ("resourceVersion", "300"), ("generation", 200),
+        ("creationTimestamp", "2026-01-02T03:04:05Z"),
+    ]  # fmt: skip
+    more = [{}, {"labels": {"a": "b"}}, {"deletionTimestamp": "2026-01-02T03:04:06Z", "deletionGracePeriodSeconds": 0}]
+    for left_out, described, managed in itertools.product(["", *dict(identity)], more, ([], [entry])):
+        metadata = {name: value for name, value in identity if name != left_out} | described
+        whole = {
+            "metadata": metadata | ({"managedFields": managed} if managed else {}),
+            "spec": {"nodeName": "n"},
+            "status": {"phase": "x"},
+        }
+        document = Document(copy.deepcopy(whole))
+        assert document.json
+        if is_packed:
+            document.pack()
+        assert _listed(document, pod) == protobuf.encode_item(pod, whole), left_out
     assert protobuf.parts_item_encoder(pod.fields["metadata"].type) is None

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fakekube.apimachinery import data
 from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.printers import custom, table
@@ -46,6 +47,50 @@ def test_joined_rows_equal_table_rows(count: int) -> None:
     assert (
         later.count(b'"2 (3h ago)"') == later.count(b'"65m"') == before.count(b'"2 (120m ago)"') == before.count(b'"5m"') == count
     )
+
+
+#: What cells read of metadata besides the name and the time of creation.
+_DESCRIPTIONS: list[dict[str, Any]] = [
+    {"labels": {"node-role.kubernetes.io/a": ""}},
+    {"labels": {"node-role.kubernetes.io/b": ""}, "ownerReferences": [{"kind": "K", "name": "n", "controller": True}]},
+    {
+        "annotations": dict.fromkeys(
+            ("storageclass.kubernetes.io/is-default-class", "ingressclass.kubernetes.io/is-default-class"), "true"
+        )
+    },
+    {"annotations": {"volume.beta.kubernetes.io/storage-class": "gold"}},
+    {"deletionTimestamp": "2026-01-02T03:04:05Z"},
+]
+
+
+@pytest.mark.parametrize("version", ["1.33", data.DEFAULT])
+def test_rows_of_objects_with_equal_parts(version: str) -> None:
+    shown = [convertor_for(row.group, row.version, row.name, minor=version) for row in data.minor(version).resources]
+    default = {"metadata": {"name": "a-1", "annotations": _DESCRIPTIONS[2]["annotations"]}}
+    for convertor in [*shown, *(one.for_list([default]) for one in shown if one.for_list is not None)]:
+        for rest in ({"spec": {"a%s": "100%"}, "status": {"phase": "x%"}}, {"spec": {}}):
+            objects = [
+                {
+                    "metadata": {
+                        "name": f"a-{number}",
+                        "uid": "u",
+                        "resourceVersion": "7",
+                        "creationTimestamp": ago(minutes=number),
+                    }
+                    | description,
+                    **rest,
+                }
+                for description in _DESCRIPTIONS
+                for number in range(4)
+            ]
+            expected = json.dumps(table.table(convertor, API_VERSION, [Row(obj, None) for obj in objects], META, NOW)) + b"\n"
+            documents = list(map(Document, objects))
+            for document in documents:
+                document.pack()
+            made = table_json(
+                convertor, API_VERSION, Rows(convertor, documents, [b"null"] * len(objects)), metadata=META, now=NOW
+            )
+            assert made == expected
 
 
 def test_flow_schemas_are_ordered_by_precedence() -> None:
