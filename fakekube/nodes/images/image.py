@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.base.objects import StoredObject
@@ -302,7 +302,6 @@ def _needs_no_image(argv: tuple[str, ...]) -> bool:
         return True
 
 
-@cache
 def find_known(image: str) -> Image | None:
     """Returns the image with this name that every cluster knows; None if there is none."""
     name = image.partition("@")[0].rpartition("/")[2].partition(":")[0]
