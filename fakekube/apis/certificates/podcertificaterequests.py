@@ -58,7 +58,7 @@ def to_storage(obj: Object) -> Object:
 
 def from_storage(obj: Object) -> Object:
     """Converts a stored request to v1."""
-    return {**obj, "spec": {name: value for name, value in obj["spec"].items() if name not in _ONLY_STORED}}
+    return {**obj, "spec": {name: value for name, value in obj.get("spec", {}).items() if name not in _ONLY_STORED}}
 
 
 def is_kubernetes_signer(name: str) -> bool:
