@@ -404,6 +404,9 @@ class Scheduler(Reconciler):
             self._handle_failure(pod, str(error), (), reason="SchedulerError")
         except FitError as error:
             self._handle_fit_error(cycle, error)
+        except Exception as error:  # unexpected; the pod must not be lost
+            self._handle_error(pod, error)
+            raise
         else:
             self._assume_pod(pod, node, filters)
 
@@ -458,9 +461,13 @@ class Scheduler(Reconciler):
         if error.code == 404:
             self._queue.remove(pod.uid)
             return
-        self._handle_failure(pod, str(error), (), reason="SchedulerError")
-        self._refused.append(pod.uid)
+        self._handle_error(pod, error)
         self.requeue_rate_limited(QUEUE)
+
+    def _handle_error(self, pod: PodInfo, error: Exception) -> None:
+        """Says in the status of a pod that it could not be scheduled, and schedules it again with the next work."""
+        self._refused.append(pod.uid)
+        self._handle_failure(pod, str(error), (), reason="SchedulerError")
 
     def _bind_pod(self, pod: PodInfo, node: str) -> None:
         binding = {

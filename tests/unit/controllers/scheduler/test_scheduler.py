@@ -147,6 +147,23 @@ def test_a_pod_that_cannot_be_bound_is_tried_again_after_a_back_off(cluster: Clu
     assert node_of(cluster, "a") == "n"
 
 
+def test_a_pod_is_tried_again_after_an_unexpected_error(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("fakekube.controllers.scheduler.scheduler.schedule_pod", fail)
+        run(cluster, pod("p"))
+    (condition,) = cluster.get("pods", "p")["status"]["conditions"]
+    assert [condition[name] for name in ("type", "status", "reason", "message")] == [
+        "PodScheduled", "False", "SchedulerError", "division by zero",
+    ]  # fmt: skip
+    assert node_of(cluster, "p") is None
+    cluster.clock.advance(seconds=1)
+    cluster.settle()
+    assert node_of(cluster, "p") == "n"
+
+
 def test_a_pod_waits_for_a_node_whose_kubelet_declares_the_features_that_it_needs() -> None:
     rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [5]}}
     made = pod("p")
