@@ -24,9 +24,10 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -35,7 +36,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from fakekube.apimachinery.data import DEFAULT
+from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
 from fakekube.base.objects import Object
+from fakekube.checker.alterations import changes_between
 from fakekube.checker.process import ClientProcess, Starter, starter_of
 from fakekube.cluster import Cluster
 from fakekube.controllers.client import ApiError
@@ -59,6 +62,7 @@ _MISTAKES: Final = frozenset({"fight", "hot loop"})
 #: Resources whose changes do not count in a second pass.
 _INCIDENTAL: Final = frozenset({"events", "leases"})
 _CONFLICT: Final = 409
+_INVALID: Final = 422
 #: Seconds between two looks at the processor time that others have used.
 _SLICE: Final = 0.05
 #: The part of the time that is rest at least: other threads of the process, which are not the operator's, may be busy for ever.
@@ -116,8 +120,8 @@ class OperatorMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self._steps: list[tuple[str, str]] = []
-        self._names: set[str] = set()
-        """The names of the objects that exist."""
+        self._contents: dict[str, Object] = {}
+        """The objects that exist, as they were drawn last, by name."""
         self._deleted: set[str] = set()
         self._pending: list[Callable[[], object]] = []
         """What has passed before and is still to be performed."""
@@ -134,9 +138,10 @@ class OperatorMachine(RuleBasedStateMachine):
             if self.definitions is not None:
                 self._cluster.load(self.definitions)
             self._starter: Starter = starter_of(type(self).operator)
-            self._client: ClientProcess = self._starter.start(self._cluster.kubeconfig, self.folder, self.folder)
-        while self._pending:
-            self._pending.pop(0)()
+            self._start()
+        pending, self._pending = self._pending, []  # each asks for the cluster, too, which is then that after the steps before it
+        for perform in pending:
+            perform()
         return self._cluster
 
     # --- For subclasses -----------------------------------------------------------------------------------------------
@@ -179,16 +184,39 @@ class OperatorMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def create_or_change(self, data: st.DataObject) -> None:
         """Creates an object, or gives the one of this name another content."""
-        obj = self._draw_object(data)
-        self._perform("create or change", obj, lambda: self._write(obj))
+        written = self._draw_object(data)
+        self._perform("create or change", written, lambda: self._write(*written))
 
-    def _draw_object(self, data: st.DataObject) -> Object:
+    def _draw_object(self, data: st.DataObject) -> tuple[Object, ...]:
+        """Returns what is written; the second object if the API server refuses the first one."""
         obj: Object = data.draw(self.objects(), label="object")
-        self._names.add(obj["metadata"]["name"])
-        self._deleted.discard(obj["metadata"]["name"])
-        return obj
+        name = obj["metadata"]["name"]
+        written: tuple[Object, ...] = (obj,)
+        if name in self._contents and type(self).objects is OperatorMachine.objects:
+            written = self._draw_part(data, self._contents[name], obj)
+        self._contents[name] = written[0]
+        self._deleted.discard(name)
+        return written
 
-    def _write(self, obj: Object) -> None:
+    @staticmethod
+    def _draw_part(data: st.DataObject, old: Object, new: Object) -> tuple[Object, ...]:
+        """Returns the new object, or before it the old one with a single change: what follows a part alone may be forgotten."""
+        parts = list(_parts_of(changes_between(old, {**new, "metadata": old["metadata"]})))
+        part = data.draw(st.none() | st.sampled_from(parts), label="part") if len(parts) > 1 else None
+        return (new,) if part is None else (apply_merge_patch(old, part), new)
+
+    def _write(self, *objects: Object) -> None:
+        *_, last = objects
+        for obj in objects:
+            try:
+                self._write_one(obj)
+            except ApiError as error:
+                if error.code != _INVALID or obj is last:
+                    raise
+            else:
+                return
+
+    def _write_one(self, obj: Object) -> None:
         name = obj["metadata"]["name"]
         for _ in range(_RETRIES):
             current = self._find(name)
@@ -206,7 +234,7 @@ class OperatorMachine(RuleBasedStateMachine):
             else:
                 return
 
-    @precondition(lambda self: bool(self._names))
+    @precondition(lambda self: bool(self._contents))
     @rule(data=st.data())
     def delete(self, data: st.DataObject) -> None:
         """Deletes an object."""
@@ -215,22 +243,22 @@ class OperatorMachine(RuleBasedStateMachine):
 
     def _draw_name(self, data: st.DataObject) -> str:
         """Returns the name of an object that is deleted."""
-        name: str = data.draw(st.sampled_from(sorted(self._names)), label="name")
-        self._names.discard(name)
+        name: str = data.draw(st.sampled_from(sorted(self._contents)), label="name")
+        del self._contents[name]
         self._deleted.add(name)
         return name
 
     def _delete(self, name: str) -> None:
         self.cluster.delete(self.resource, name, namespace=self.namespace)
 
-    @precondition(lambda self: bool(self._names))
+    @precondition(lambda self: self._may_stop())
     @rule(data=st.data())
     def create_or_change_while_stopped(self, data: st.DataObject) -> None:
         """Creates or changes an object while the operator does not run, which has to find it out when it starts."""
-        obj = self._draw_object(data)
-        self._perform("create or change while stopped", obj, lambda: self._restart(lambda: self._write(obj)))
+        written = self._draw_object(data)
+        self._perform("create or change while stopped", written, lambda: self._restart(lambda: self._write(*written)))
 
-    @precondition(lambda self: bool(self._names))
+    @precondition(lambda self: self._may_stop())
     @rule(data=st.data())
     def delete_while_stopped(self, data: st.DataObject) -> None:
         """Deletes an object while the operator does not run."""
@@ -244,10 +272,13 @@ class OperatorMachine(RuleBasedStateMachine):
         self._stop()
         if change is not None:
             change()
-        self._client = self._starter.start(self.cluster.kubeconfig, self.folder, self.folder)
-        self._hears(self.timeout)
+        self._start()
 
-    @precondition(lambda self: bool(self._names))
+    def _may_stop(self) -> bool:
+        """Reports whether there are objects, and no fault that a restart would clear before the operator meets it."""
+        return bool(self._contents) and self._steps[-1][0] != "inject"
+
+    @precondition(lambda self: bool(self._contents))
     @rule(hours=st.sampled_from((0.01, 1, 24)))
     def advance(self, hours: float) -> None:
         """Moves the clock of the cluster."""
@@ -260,7 +291,7 @@ class OperatorMachine(RuleBasedStateMachine):
         name = data.draw(st.sampled_from(tuple(self.faults)), label="fault")
         self._perform("inject", name, lambda: self.faults[name](self.cluster, self.resource))
 
-    @precondition(lambda self: bool(self._names))
+    @precondition(lambda self: self._may_stop() and self._steps[-1][0] != "restart")
     @rule()
     def restart(self) -> None:
         """Restarts the operator; its second pass over the same objects changes nothing."""
@@ -316,7 +347,7 @@ class OperatorMachine(RuleBasedStateMachine):
             try:
                 self._check_all()
             except AssertionError:
-                rested = self._rest_until_request(left)
+                rested = self._rest_until_request(left, self.cluster.requests.mark())
                 if rested is None:
                     raise
                 left -= rested + self.quiet
@@ -340,15 +371,15 @@ class OperatorMachine(RuleBasedStateMachine):
 
     def _hears(self, seconds: float) -> bool:
         """Reports whether a client sends a request within some seconds of rest."""
-        return self._rest_until_request(seconds) is not None
+        return self._rest_until_request(seconds, self.cluster.requests.mark()) is not None
 
-    def _rest_until_request(self, seconds: float) -> float | None:
-        """Waits until a client sends a request; returns the seconds of rest before it, None if there is none within `seconds`."""
-        requests = self.cluster.requests
-        view, rested, end = requests.since(requests.mark()), 0.0, time.monotonic() + seconds * _BUSY_FACTOR
+    def _rest_until_request(self, seconds: float, mark: int) -> float | None:
+        """Waits for a request after a mark; returns the seconds of rest before it, None if there is none within `seconds`."""
+        assert self._cluster is not None
+        view, rested, end = self._cluster.requests.since(mark), 0.0, time.monotonic() + seconds * _BUSY_FACTOR
         processes = {os.getpid(), self._client.process_id}
         now, busy = time.monotonic(), _busy_seconds(processes)
-        while rested < seconds and now < end:
+        while rested < seconds and now < end and self._client.exit_code() is None:
             with suppress(TimeoutError):
                 view.wait(1, timeout=min(seconds - rested, _SLICE))
                 return rested
@@ -370,6 +401,13 @@ class OperatorMachine(RuleBasedStateMachine):
         assert not mistakes, "; ".join(mistakes)
 
     # --- The operator -------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        """Starts the operator, and waits for its first request: a fault must not meet what it does before it handles errors."""
+        assert self._cluster is not None
+        mark = self._cluster.requests.mark()
+        self._client: ClientProcess = self._starter.start(self._cluster.kubeconfig, self.folder, self.folder)
+        self._rest_until_request(self.timeout, mark)
 
     def _stop(self) -> None:
         self._client.kill()
@@ -393,6 +431,15 @@ class OperatorMachine(RuleBasedStateMachine):
         self._starter.close()
         self._cluster.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _parts_of(patch: Object, path: tuple[str, ...] = ()) -> Iterator[Object]:
+    """Yields the merge patches that set one value each of those of another one."""
+    for key, value in patch.items():
+        if isinstance(value, dict) and value:
+            yield from _parts_of(value, (*path, key))
+        else:
+            yield reduce(lambda inner, outer: {outer: inner}, reversed((*path, key)), value)
 
 
 def _busy_seconds(processes: Iterable[int]) -> float:

@@ -14,7 +14,9 @@ import threading
 import urllib.error
 import urllib.request
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -25,6 +27,7 @@ kopf = pytest.importorskip("kopf")
 from hypothesis import strategies as st  # noqa: E402
 
 from fakekube.strategies import OperatorMachine  # noqa: E402
+from fakekube.strategies.machine import _Attempts  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")  # kopf's own doings
 
@@ -227,6 +230,29 @@ def test_planted_defect_is_found_and_shrunk(defect: str, words: str, steps: list
     found = [step for step in re.findall(r"state\.(\w+)\(", shown) if step not in ("holds", "teardown")]
     assert set(steps) <= {*found, *(step.removesuffix("_while_stopped") for step in found)}
     assert len(found) <= len(steps) + 2  # the number of attempts is bounded
+
+
+def test_steps_that_have_passed_before_are_performed_in_their_order() -> None:
+    done: list[str] = []
+
+    class Machine(OperatorMachine):
+        operator = staticmethod(lambda _kubeconfig: SimpleNamespace(stop=lambda: None))
+        resource = "configmaps"
+        timeout = 0.01
+        _attempts = _Attempts(1)
+
+        def play(self, *steps: str) -> None:
+            for step in steps:
+                self._perform(step, "", partial(self.note, step))
+            self.teardown()
+
+        def note(self, step: str) -> None:
+            assert self.cluster.url
+            done.append(step)
+
+    Machine().play("first", "second")
+    Machine().play("first", "second", "third")
+    assert done == ["first", "second", "first", "second", "third"]
 
 
 def test_objects_change_and_go_while_the_operator_is_stopped() -> None:
