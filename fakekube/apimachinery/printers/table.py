@@ -253,19 +253,20 @@ class Rows:
             carried: the JSON of the `object` of each row.
         """
         templates = encodings_of(documents, *template_maker(convertor), _template_maker_of_parts(convertor))
-        rows = list(zip(templates, carried, strict=True))
         if convertor.order is not None:
             keys = [convertor.order(document.object) for document in documents]
-            rows = [rows[index] for index in sorted(range(len(rows)), key=keys.__getitem__)]
+            order = sorted(range(len(keys)), key=keys.__getitem__)
+            templates, carried = [templates[index] for index in order], [carried[index] for index in order]
         self._parts: list[Any] = []
         """The pieces of the table, with times at the positions of ages."""
-        self._ages: list[tuple[int, Any]] = []
+        self._ages: dict[int, Any] = {}
         """The positions of ages among the pieces, with the times whose ages are inserted there."""
-        for template, whole in rows:
+        for template, whole in zip(templates, carried, strict=True):
             first = len(self._parts)
             self._parts += (*template, whole, b"},")
-            self._ages += [(first + place, template[place]) for place in range(1, len(template), 2)]
-        if rows:
+            for place in range(1, len(template), 2):
+                self._ages[first + place] = template[place]
+        if self._parts:
             self._parts[-1] = b"}"
 
     def __len__(self) -> int:
@@ -274,7 +275,7 @@ class Rows:
     def encode_at(self, now: datetime) -> Items:
         """Returns the JSON of the rows at a time."""
         parts, texts = self._parts.copy(), _Ages(now)
-        for place, moment in self._ages:
+        for place, moment in self._ages.items():
             parts[place] = texts[moment]
         return Items(parts)
 
@@ -483,10 +484,10 @@ def metadata_json(
         return encodings_of(documents, key, make)
     opening = json.dumps(partial_metadata({}, api_version))[: -len(b"{}}")]
     hidden = _FIELDS_IN_ANNOTATIONS.get(resource, "").encode()
-    cuts = [(document, document.cut_metadata()) for document in documents]
+    cuts = [document.cut_metadata() for document in documents]
     return [
         document.encoding(key, make) if cut is None or (hidden and hidden in cut) else b"%b%b}" % (opening, cut)
-        for document, cut in cuts
+        for document, cut in zip(documents, cuts, strict=True)
     ]
 
 
