@@ -179,8 +179,7 @@ class SameAfterStart(Rule):
         always, *found = (set(_changed_values(trial.baseline, *pair)) for pair in zip(before, after, strict=True))
         return [(copy, *one) for copy, late in zip(copies, found, strict=True) for one in sorted(late - always, key=str)]
 
-    @staticmethod
-    def _disturb(trial: Trial) -> list[Copy]:
+    def _disturb(self, trial: Trial) -> list[Copy]:
         """Makes copies, deletes an object of the first one, and lets the second one refer to the objects of the third one."""
         shortened, moved, target = copies = [trial.stimulate() for _ in range(3)]
         await_reactions(trial, copies)
@@ -194,14 +193,43 @@ class SameAfterStart(Rule):
         if not used and not any(moves):
             raise NotExercised("the client writes to all objects of the sample, and none refers to another one")
         for number in used[:1]:
-            metadata = shortened.objects[number]["metadata"]
-            trial.cluster.delete(shortened.resources[number], metadata["name"], namespace=metadata.get("namespace"))
+            _delete(trial, shortened, number)
         with suppress(NotExercised):  # the API lets nobody change it
             apply_step(trial, moved, moves)
         return copies
 
     def judge_trace(self, trial: Trial) -> Verdict:
         return Verdict.failure(self.late, *trial.excerpt(), by_time=True) if self.late else Verdict.success()
+
+
+class UnseenPart(SameAfterStart):
+    """An object of a copy is deleted while the client is disconnected, and others stay; later the client is started again."""
+
+    name = "anew-unseen"
+    provocation = "an object of several is deleted while the client is disconnected; later the client is started again"
+    advice = "compare each list with the cache: what is not in the list any more was deleted, and concerns all that have used it"
+    steps = ("W8", "R2")
+
+    def require(self, baseline: Baseline) -> None:
+        super().require(baseline)
+        if len(baseline.written) == len(baseline.sample.stimuli):
+            raise NotExercised("the client writes to all objects of the sample")
+
+    def _disturb(self, trial: Trial) -> list[Copy]:
+        shortened = trial.stimulate()
+        trial.await_reaction(shortened)
+        shortened.judged = False
+        number = next(one for one in range(len(shortened.objects)) if one not in trial.baseline.written)
+        with trial.disconnect():
+            _delete(trial, shortened, number)
+            trial.compact()
+        trial.converge()
+        return [shortened]
+
+
+def _delete(trial: Trial, copy: Copy, number: int) -> None:
+    metadata = copy.objects[number]["metadata"]
+    trial.cluster.delete(copy.resources[number], metadata["name"], namespace=metadata.get("namespace"))
 
 
 def _reference_change(obj: Object, old: str, new: str) -> Object:
@@ -243,4 +271,4 @@ def _dots(path: Path) -> str:
     return ".".join(map(str, path))
 
 
-RULES: tuple[type[Rule], ...] = (ChangedAlone, SameAfterStart)
+RULES: tuple[type[Rule], ...] = (ChangedAlone, SameAfterStart, UnseenPart)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ from fakekube.checker.alterations import with_value
 from fakekube.checker.contents import AMOUNTS, TEXTS, OtherValue
 from fakekube.checker.reaction import Copy, Effect, EffectKind
 from fakekube.checker.rules import single_changes
-from fakekube.checker.rules.single_changes import ChangedAlone, SameAfterStart, find_following, is_behind
+from fakekube.checker.rules.single_changes import ChangedAlone, SameAfterStart, UnseenPart, find_following, is_behind
 from fakekube.checker.verdict import NotExercised
 
 CHILD = ("deployments.apps", "{}")
@@ -168,6 +169,14 @@ class Counter:
         else:
             self._late.append(token)
 
+    def disconnect(self) -> Any:
+        return nullcontext()
+
+    def compact(self) -> None:
+        """In place of that of a run."""
+
+    converge = compact
+
     def restart_client(self) -> None:
         self.starts += 1
         for token in self._late:
@@ -179,7 +188,7 @@ class Counter:
         return bool(condition())
 
     @staticmethod
-    def await_reaction(copy: Copy, timeout: Any) -> bool:
+    def await_reaction(copy: Copy, timeout: Any = None) -> bool:
         return True
 
     def state(self, trial: Any, copy: Copy) -> Any:
@@ -187,13 +196,16 @@ class Counter:
         return {("towns", "town-{}"): {("status", "count"): self.counts[copy.token]}}
 
 
+@pytest.mark.parametrize("made", [SameAfterStart, UnseenPart])
 @pytest.mark.parametrize(("good", "verdict", "starts"), [(True, "pass", 1), (False, "fail", 2)])
-def test_what_a_start_mends_was_missed(good: bool, verdict: str, starts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_start_mends_was_missed(
+    made: type[SameAfterStart], good: bool, verdict: str, starts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run: Any = Counter(good=good)
     monkeypatch.setattr(single_changes, "apply_step", run.change)
     monkeypatch.setattr(single_changes, "state_of", run.state)
     for name in ("await_quiet", "await_reactions"):
         monkeypatch.setattr(single_changes, name, lambda *arguments: None)
-    rule = SameAfterStart()
+    rule = made()
     rule.provoke(run)
     assert (rule.judge_trace(run).outcome, run.starts) == (verdict, starts)
