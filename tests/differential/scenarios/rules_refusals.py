@@ -229,7 +229,7 @@ def shares_of_devices(c: Client) -> None:
 
 @scenario
 def tokens_of_odd_revisions(c: Client) -> None:
-    """Continue tokens of revisions that are negative, at the bounds of what an integer holds, or in the future; and starts that leave the collection."""
+    """Continue tokens of revisions that are negative, at the bounds of what an integer holds, or in the future; starts that leave the collection; and lists of one name of a revision in the future."""
     for name in "abc":
         c.post(maps(c), config_map(name), silent=True)
     starts = ("b\0", "/b\0", "//b", "b/../c", "b/", "./b", "..", "/", "b")
@@ -237,6 +237,8 @@ def tokens_of_odd_revisions(c: Client) -> None:
         token = base64.urlsafe_b64encode(json.dumps({"v": "meta.k8s.io/v1", "rv": revision, "start": start}).encode()).decode().rstrip("=")
         for more in ({}, {"limit": "1"}, {"labelSelector": "a!=b", "limit": "1"}):
             c.get(maps(c), {"continue": token, **more})
+    for more in ({}, {"resourceVersionMatch": "NotOlderThan"}):  # of one name: the storage answers at once, the cache waits
+        c.get(maps(c), {"fieldSelector": "metadata.name=a", "limit": "1", "resourceVersion": str(2**40), **more})
 
 
 @scenario
@@ -256,3 +258,19 @@ def deletions_again(c: Client) -> None:
     for more in ({}, {"dryRun": ["All"]}, {"dryRun": []}, {"gracePeriodSeconds": 0}, {"preconditions": {"uid": "x"}}, {"preconditions": {}}, {"orphanDependents": False}, {"propagationPolicy": "Orphan", "gracePeriodSeconds": 1, "dryRun": ["All"], "preconditions": {"resourceVersion": "1"}}):
         for value in (True, False):
             c.delete(f"{maps(c)}/m", {unsafe: value, **more}, DRY if not value else None)
+
+
+@scenario
+def workloads_under_enforced_levels(c: Client) -> None:
+    """A workload in a namespace that enforces a level is warned of at this level, unless the namespace says what to warn of."""
+    prefix = "pod-security.kubernetes.io/"
+    labels: tuple[dict[str, str], ...] = (
+        {"enforce": "restricted"}, {"enforce": "baseline"}, {"enforce": "privileged"}, {"enforce": "restricted", "enforce-version": "v1.20"}, {"enforce": "restricted", "warn-version": "v1.20"}, {"enforce": "restricted", "enforce-version": "v1.25", "warn-version": "v1.20"},
+        {"enforce": "restricted", "warn": "privileged"}, {"enforce": "restricted", "warn": "baseline"}, {"enforce": "baseline", "warn": "restricted"}, {"enforce-version": "v1.20"}, {"warn": "restricted", "warn-version": "v1.20"}, {"audit": "restricted", "enforce": "privileged"},
+    )
+    for number, given in enumerate(labels):
+        name = c.name(f"level{number}")
+        c.post("/api/v1/namespaces", {"metadata": {"name": name, "labels": {f"{prefix}{mode}": level for mode, level in given.items()}}}, silent=True)
+        c.post(f"/apis/apps/v1/namespaces/{name}/deployments", deployment("web", securityContext={"privileged": True}), DRY)
+        c.post(f"/api/v1/namespaces/{name}/pods", pod(), DRY)
+        c.delete(f"/api/v1/namespaces/{name}", silent=True)
