@@ -172,9 +172,10 @@ class SameAfterStart(Rule):
             trial.await_until(lambda: False, trial.reaction_timeout)
         await_quiet(trial, mark)
         before = [state_of(trial, copy) for copy in (control, *copies)]
+        mark = trial.trace.mark()
         trial.restart_client()
         trial.await_reaction(trial.stimulate(), lambda since: trial.reaction_timeout(since) + lease_seconds(trial))
-        await_quiet(trial, mark, [copy.token for copy in copies])
+        await_quiet(trial, mark)
         after = [state_of(trial, copy) for copy in (control, *copies)]
         always, *found = (set(_changed_values(trial.baseline, *pair)) for pair in zip(before, after, strict=True))
         return [(copy, *one) for copy, late in zip(copies, found, strict=True) for one in sorted(late - always, key=str)]
