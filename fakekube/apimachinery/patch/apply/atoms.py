@@ -80,11 +80,11 @@ CONTAINERS: Final = frozenset({dict, list})
 def is_same(a: Any, b: Any, *, texts: bool = False) -> bool:
     """Reports whether JSON values are equal. Numbers compare by value; booleans are not numbers.
 
-    `texts`: of values of any form the texts must be equal, too, where both have one: as for an update; what is applied has none.
+    `texts`: of values of any form the texts must be equal, too, as for an update; an apply has no texts.
     """
     if a is b:
         return True
-    if texts and isinstance(a, RawObject) and isinstance(b, RawObject):
+    if texts and (isinstance(a, RawObject) or isinstance(b, RawObject)):
         return bool(a == b)
     if isinstance(a, bool) or isinstance(b, bool):
         return False
