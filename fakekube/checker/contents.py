@@ -8,7 +8,7 @@ objects of the sample stay.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, product
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
@@ -65,12 +65,13 @@ class OtherContents:
         token, ending = new_token(trial.random), new_token(trial.random)
         self._made = trial.sample.copies(token)
         zeros = ZEROS in kinds
+        marks = (f"{ending}{''.join(letters)}" for letters in product(LETTERS, repeat=2))  # one for each value of all objects
         self._found: list[list[OtherValue]] = []
         self._metadata: list[Object] = []
         self._written = trial.baseline.written
         for number, obj in enumerate(self._made):
             existing = own_object(trial, trial.copies[0], number)
-            self._found.append([] if existing is None else list(_Finder(trial, obj, existing, token, zeros=zeros).find(ending)))
+            self._found.append([] if existing is None else list(_Finder(trial, obj, existing, token, zeros=zeros).find(marks)))
             metadata = metadata_change(obj, ending, selected)
             collection = collection_of(trial, trial.resource_of(obj), obj)
             refused = existing is None or _refusal(trial, "POST", collection, apply_merge_patch(obj, metadata))
@@ -183,12 +184,11 @@ class _Finder:
         self._changed = obj
         """The object with all changes until now that are calm."""
 
-    def find(self, ending: str) -> Iterator[OtherValue]:
-        """Yields other values; texts get an ending, and a letter that tells them apart."""
-        for letter, (path, value) in zip(LETTERS, islice(leaves_to_change(self._obj), _MOST_VALUES), strict=False):
+    def find(self, marks: Iterator[str]) -> Iterator[OtherValue]:
+        """Yields other values; texts get a mark each."""
+        for mark, (path, value) in zip(marks, islice(leaves_to_change(self._obj), _MOST_VALUES), strict=False):
             if isinstance(value, str) and self._token in value:
                 continue
-            mark = f"{ending}{letter}"
             found = self._find_first(path, value, mark)
             if found is None:
                 continue

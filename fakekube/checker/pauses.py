@@ -204,7 +204,11 @@ def _judge_repeated(trial: Trial, failed: Iterable[Call], write_of: Callable[[Ca
         if fast or equal or around:
             how = "no backoff" if fast else "equal pauses" if equal else "the pauses do not grow"
             return Verdict.failure(
-                f"{how}: {shown}", *trial.excerpt(calls), symptom=Symptom.NO_PAUSE, likeness=f"{verb} {path.rpartition('/')[0]}"
+                f"{how}: {shown}",
+                *trial.excerpt(calls),
+                by_chance=not (fast or equal),  # random lengths that grow (decorrelated jitter) may look like this
+                symptom=Symptom.NO_PAUSE,
+                likeness=f"{verb} {path.rpartition('/')[0]}",
             )
     return None
 

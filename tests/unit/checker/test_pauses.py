@@ -163,6 +163,19 @@ def test_refused_writes_need_growing_pauses(times: list[float], broken: bool, mo
     assert (judge_write_backoff(refused(*times)) is not None) is broken
 
 
+@pytest.mark.parametrize(
+    ("times", "by_chance"),
+    [
+        (tries(*[0.3] * 20), False),
+        (tries(0.0, 0.32, 0.51, 1.36, 0.54, 0.77, 1.28, 0.66), True),  # decorrelated jitter from 0.1 s
+    ],
+)
+def test_random_pauses_of_refused_writes_are_judged_by_two_runs(times: list[float], by_chance: bool) -> None:
+    verdict = judge_write_backoff(refused(*times))
+    assert verdict is not None
+    assert verdict.by_chance is by_chance
+
+
 def conflicting(*at: float, status: int = 409, changes: bool = False) -> Any:
     """A run in which a create conflicted at some times, each time with another body if it `changes`."""
     call = {"verb": "create", "path": "/secrets", "is_write": True, "collection": "secrets"}

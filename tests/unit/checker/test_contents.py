@@ -1,0 +1,32 @@
+"""Other contents of the objects of a sample."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fakekube.checker import contents
+from fakekube.checker.contents import TEXTS, OtherContents
+
+SECRET = {"kind": "Secret", "metadata": {"name": "a"}, "data": {"password": "aGlkZGVu"}}
+SHOP = {"kind": "Shop", "metadata": {"name": "b"}, "spec": {"text": "hello", "also": "hello"}}
+
+
+def test_each_value_of_all_objects_has_a_mark_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_refusal", "_refusal_of_either"):
+        monkeypatch.setattr(contents, name, lambda *arguments: "")
+    monkeypatch.setattr(contents, "own_object", lambda trial, copy, number: (SECRET, SHOP)[number])
+    monkeypatch.setattr(contents, "collection_of", lambda *arguments: "")
+    trial: Any = SimpleNamespace(
+        baseline=SimpleNamespace(streams={}, written=frozenset()),
+        random=random.Random(0),
+        sample=SimpleNamespace(copies=lambda token: [SECRET, SHOP]),
+        copies=[None],
+        resource_of=lambda obj: obj["kind"],
+    )
+    values = [value for _, value in OtherContents(trial, (TEXTS,)).values()]
+    assert [value.path[-1] for value in values] == ["password", "text", "also"]
+    assert len({value.mark for value in values}) == len(values)
