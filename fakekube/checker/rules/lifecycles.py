@@ -7,7 +7,7 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
-from fakekube.checker.alterations import changes_of_texts
+from fakekube.checker.alterations import changes_of_texts, leaves_to_change
 from fakekube.checker.comparison import state_of
 from fakekube.checker.reaction import Copy, EffectKind, children_of, has_controller, is_time, name_of, written_fields
 from fakekube.checker.rule import Rule
@@ -361,7 +361,7 @@ class ForeignChild(Rule):
         subject.judged = False
         trial.await_until(lambda: trial.has_received(subject), trial.reaction_timeout)
         trial.wait(trial.baseline.seconds_to_react(2.0))
-        self._claimed = find_equal_status(trial.baseline, state_of(trial, pattern), state_of(trial, subject))
+        self._claimed = find_equal_status(trial.baseline, pattern, state_of(trial, pattern), state_of(trial, subject))
         if any(effect.detail[:1] == ("delete",) for effect in trial.baseline.deletion.effects):
             trial.delete(subject)  # the client deletes its children itself, and must not delete this one
             trial.wait(trial.baseline.seconds_to_react(2.0))
@@ -444,19 +444,23 @@ class ForeignChild(Rule):
         )
 
 
-def find_equal_status(baseline: Baseline, usual: State, now: State) -> str:
-    """Returns the resource of an object whose status has all that the client writes into that of another one; "" for none.
+def find_equal_status(baseline: Baseline, copy: Copy, usual: State, now: State) -> str:
+    """Returns the resource of an object whose status has all that the client writes into that of another copy; "" for none.
 
-    Numbers, and texts that name the object, may be written before anything is made.
+    Numbers, and texts that name the object or repeat what it contains, may be written before anything is made.
     """
+    contained = {value for obj in copy.objects for _, value in leaves_to_change(obj) if isinstance(value, str)}
     for place, values in usual.items():
-        written = [
-            path
+        written = {
+            path: value
             for path, value in values.items()
             if path[0] == "status" and not is_time(value) and writes_field(baseline, place[0], [str(part) for part in path])
-        ]
-        says = any(isinstance(values[path], str | bool) and "{}" not in str(values[path]) for path in written)
-        if says and all(now.get(place, {}).get(path) == values[path] for path in written):
+        }
+        says = any(
+            value not in contained and "{}" not in value if isinstance(value, str) else isinstance(value, bool)
+            for value in written.values()
+        )
+        if says and all(now.get(place, {}).get(path) == value for path, value in written.items()):
             return place[0]
     return ""
 

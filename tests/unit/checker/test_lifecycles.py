@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.checker.reaction import Effect, EffectKind
+from fakekube.checker.reaction import Copy, Effect, EffectKind
 from fakekube.checker.rules.lifecycles import RecreatedObject, find_equal_status
 
 
@@ -47,6 +47,7 @@ def test_what_is_created_for_a_deleted_object_is_made_again_or_is_an_event(calls
         ({"phase": "Running"}, {"phase": "Waiting"}, False),
         ({"ready": True}, {"ready": True}, True),
         ({"job": "{}-run", "count": 1}, {"job": "{}-run", "count": 1}, False),  # which may be written before the child is made
+        ({"phase": "hello"}, {"phase": "hello"}, False),  # which the object contains
         ({"phase": "Running", "other": "a"}, {"phase": "Running", "other": "b"}, True),  # somebody else writes that
         ({"since": "2026-11-27T14:00:00Z"}, {"since": "2026-11-27T14:00:00Z"}, False),
     ],
@@ -55,7 +56,8 @@ def test_a_status_claims_a_foreign_child_if_it_says_the_same_as_usual(usual: Any
     written = ("phase", "job", "ready", "count", "since")
     effects = [Effect(EffectKind.FIELD, "tasks", "task-{}", ("status", field)) for field in written]
     baseline: Any = SimpleNamespace(reaction=SimpleNamespace(effects=effects))
+    copy = Copy("x7", [{"spec": {"text": "hello"}}], ["tasks"], -1, 0.0)
     states: list[Any] = [
         {("tasks", "task-{}"): {("status", field): value for field, value in one.items()}} for one in (usual, now)
     ]
-    assert find_equal_status(baseline, *states) == ("tasks" if claims else "")
+    assert find_equal_status(baseline, copy, *states) == ("tasks" if claims else "")
