@@ -208,7 +208,7 @@ class Document:
             del self.object
 
     def encoding(
-        self, key: Hashable, make: Callable[[StoredObject], V], make_of_parts: Callable[[Parts], V | None] | None = None
+        self, key: Hashable, make: Callable[[StoredObject], V], make_of_parts: Callable[[Document], V | None] | None = None
     ) -> V:
         """Returns `make(object)`, cached by key.
 
@@ -217,14 +217,14 @@ class Document:
         Args:
             key: of the cache.
             make: makes the encoding.
-            make_of_parts: makes the same, bytes or a tuple, of the parts of an object if that is possible, else returns None.
+            make_of_parts: makes the same, bytes or a tuple, of the parts of a document if that is possible, else returns None.
         """
         try:
             return self._made[key]  # type: ignore[no-any-return]
         except KeyError:
             pass
-        if make_of_parts is not None and (parts := self._find_parts()) is not None:
-            made = make_of_parts(parts)
+        if make_of_parts is not None:
+            made = make_of_parts(self)
             if made is not None:
                 return self._made.setdefault(key, made)  # type: ignore[no-any-return]
         try:
@@ -242,7 +242,7 @@ class Document:
         except AttributeError:
             return self._text(), self._end
 
-    def _find_parts(self) -> Parts | None:
+    def find_parts(self) -> Parts | None:
         """Returns the parts of the object; None if it has no text, or not all of the usual metadata."""
         text, end = self._found_text()
         found = _match_identity(text, len(_BEGINNING), end)
@@ -431,7 +431,7 @@ def encodings_of(
     documents: Iterable[Document],
     key: Hashable,
     make: Callable[[StoredObject], V],
-    make_of_parts: Callable[[Parts], V | None] | None = None,
+    make_of_parts: Callable[[Document], V | None] | None = None,
 ) -> list[V]:
     """Returns the `encoding` of each document, for encodings that are never empty."""
     return [document._made.get(key) or document.encoding(key, make, make_of_parts) for document in documents]
@@ -458,9 +458,9 @@ def encode_all(
 #: The maximum JSON length of cached parts in bytes, and the maximum number of parts.
 _MAXIMUM_BYTES: Final = 2048
 _MAXIMUM_ITEMS: Final = 256
-#: After so many values in a row that were not in the cache, as statuses of running containers, one in `_SAMPLE` is looked up.
-_MAX_MISSES: Final = 64
-_SAMPLE: Final = 16
+#: After so many values in a row that were not in the cache, as statuses of running containers, one in `SAMPLE` is looked up.
+MAX_MISSES: Final = 64
+SAMPLE: Final = 16
 
 
 def cached_encoder(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
@@ -480,7 +480,7 @@ def _with_cache(encode: Callable[[T], bytes], key_of: Callable[[T], bytes]) -> C
 
     def encoded(value: T) -> bytes:
         nonlocal misses
-        if misses > _MAX_MISSES and misses % _SAMPLE:
+        if misses > MAX_MISSES and misses % SAMPLE:
             misses += 1
             return encode(value)
         try:

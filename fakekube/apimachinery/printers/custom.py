@@ -60,6 +60,7 @@ def _make_convertor(columns: Sequence[Column]) -> TableConvertor:
     return TableConvertor(
         [_NAME, *map(_column_definition, columns[: len(writers)])],
         lambda obj, ages: [name(obj), *(write(obj, ages) for write in writers)],
+        custom=True,
     )
 
 

@@ -22,7 +22,18 @@ import orjson
 
 from fakekube.apimachinery import data
 from fakekube.apimachinery.codecs import json
-from fakekube.apimachinery.codecs.document import Chunks, Document, Identity, Items, Parts, enclose, encodings_of, read_rest
+from fakekube.apimachinery.codecs.document import (
+    MAX_MISSES,
+    SAMPLE,
+    Chunks,
+    Document,
+    Identity,
+    Items,
+    Parts,
+    enclose,
+    encodings_of,
+    read_rest,
+)
 from fakekube.apimachinery.codecs.formats import Kind
 from fakekube.apimachinery.data import META_V1, field_text
 from fakekube.apimachinery.printers import cluster, core, workloads
@@ -65,6 +76,8 @@ class TableConvertor:
     """Returns the convertor of a list of these objects, if the cells of one depend on the others."""
     compares_names: bool = False
     """Whether the cells depend on whether an object has a certain name."""
+    custom: bool = False
+    """Whether the resource is a custom one: the cells may show any field, and floats."""
     row_key: object = field(default_factory=object, init=False)
     """The cache key of its rows. The collector visits no document that has them, as it would with the convertor as the key."""
 
@@ -337,7 +350,7 @@ def _encode_cells(convertor: TableConvertor, obj: StoredObject, moments: list[da
     conditions = convertor.conditions(obj)
     if conditions:
         made["conditions"] = conditions
-    return json.dumps(made)[:-1] + b',"object":'
+    return json.dumps(made, floats=convertor.custom)[:-1] + b',"object":'
 
 
 # --- Rows of objects with equal parts ---------------------------------------------------------------------------------
@@ -399,33 +412,44 @@ class _SharedRow:
         return tuple(pieces)
 
 
+def _template_maker_of_parts(convertor: TableConvertor) -> Callable[[Document], Template | None] | None:
+    """Returns the function that makes the row of a document from its parts, or returns None.
+
+    None if the cells of a resource show other things of an object, or more of its identity.
+    """
+    return None if convertor.custom or convertor.compares_names else _make_template_maker(convertor)
+
+
 @forgettable
 @lru_cache(maxsize=256)
-def _template_maker_of_parts(convertor: TableConvertor) -> Callable[[Parts], Template | None] | None:
-    """Returns the function that makes the row of an object of a built-in kind from its parts, or returns None."""
+def _make_template_maker(convertor: TableConvertor) -> Callable[[Document], Template | None]:
     shared: BoundedCache[bytes, _SharedRow | None] = BoundedCache(_MAX_SHARED)
+    misses = 0
 
-    def make(parts: Parts) -> Template | None:
-        if parts.description.startswith(_BEING_DELETED):
+    def make(document: Document) -> Template | None:
+        nonlocal misses
+        if misses > MAX_MISSES and misses % SAMPLE:
+            misses += 1
+            return None
+        parts = document.find_parts()
+        if parts is None or parts.description.startswith(_BEING_DELETED):
             return None
         key = parts.rest
         row = shared.get(key)
         if row is not None and row.is_described:
             key = parts.description + key
             row = shared.get(key)
-        if row is not None:
-            return row.fill(parts.identity)
-        is_first = key not in shared  # most statuses of running pods are seen once
-        made = shared.add(key, None if is_first else _SharedRow(convertor, parts))
-        return _template(convertor, _shown_object(parts)) if made is None else made.fill(parts.identity)
+        if row is None and key not in shared:  # most statuses of running pods are seen once
+            misses += 1
+            shared.add(key, None)
+            return None
+        misses = 0
+        if row is None:
+            row = _SharedRow(convertor, parts)
+            shared.add(key, row)
+        return row.fill(parts.identity)
 
-    return None if convertor.compares_names else make
-
-
-def _shown_object(parts: Parts) -> StoredObject:
-    """Returns what cells of an object show."""
-    own = {"name": parts.identity.name.decode(), "creationTimestamp": parts.identity.creationTimestamp.decode()}
-    return {"metadata": {**own, **orjson.loads(parts.description)}, **read_rest(parts.rest)}
+    return make
 
 
 # --- PartialObjectMetadata and lists of it ---------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from typing import Any, Final
 
 from fakekube.apimachinery.codecs import ContentError, DecodeError
-from fakekube.apimachinery.codecs.document import Chunks, Items, Parts, enclose
+from fakekube.apimachinery.codecs.document import Chunks, Document, Items, enclose
 from fakekube.apimachinery.codecs.protobuf.decoder import read_struct
 from fakekube.apimachinery.codecs.protobuf.encoder import content_of, parts_encoder
 from fakekube.apimachinery.codecs.protobuf.wire import Member, Table, encode_varint, scan
@@ -72,10 +72,20 @@ def encode_item(type_: Type, obj: dict[str, Any]) -> bytes:
 
 
 @cache
-def parts_item_encoder(type_: Type) -> Callable[[Parts], bytes] | None:
-    """Returns the function that encodes the parts of a packed object like `encode_item`; None if these have another form."""
+def parts_item_encoder(type_: Type) -> Callable[[Document], bytes | None] | None:
+    """Returns the function that encodes a document by its parts like `encode_item`, or returns None if it has none.
+
+    None if the type has no usual metadata.
+    """
     encode_parts = parts_encoder(type_)
-    return None if encode_parts is None else lambda parts: _delimit(2, encode_parts(parts))
+    if encode_parts is None:
+        return None
+
+    def encode(document: Document) -> bytes | None:
+        parts = document.find_parts()
+        return None if parts is None else _delimit(2, encode_parts(parts))
+
+    return encode
 
 
 def document(api_version: str, kind: str, made: bytes) -> bytes:

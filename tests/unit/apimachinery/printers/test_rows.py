@@ -93,6 +93,30 @@ def test_rows_of_objects_with_equal_parts(version: str) -> None:
             assert made == expected
 
 
+def test_rows_of_objects_with_parts_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    split: list[Document] = []
+    find_parts = Document.find_parts
+    monkeypatch.setattr(Document, "find_parts", lambda document: [split.append(document), find_parts(document)][1])
+    convertor = convertor_for("", "v1", "pods")
+    objects = [
+        {
+            "metadata": {"name": f"a-{number}", "uid": "u", "resourceVersion": "7", "creationTimestamp": ago(minutes=number)},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+            "status": {"phase": "Running", "podIP": f"10.0.0.{min(number, 200)}"},
+        }
+        for number in range(300)
+    ]
+    expected = json.dumps(table.table(convertor, API_VERSION, [Row(obj, None) for obj in objects], META, NOW)) + b"\n"
+    documents = list(map(Document, objects))
+    for document in documents:
+        document.pack()
+    rows = Rows(convertor, documents, [b"null"] * len(objects))
+    assert table_json(convertor, API_VERSION, rows, metadata=META, now=NOW) == expected
+    numbers = [int(one.object["metadata"]["name"][2:]) for one in split]
+    assert 64 < sum(number < 200 for number in numbers) < 90  # most are not split after some misses
+    assert sum(number >= 250 for number in numbers) == 50  # all are again, since equal ones were found
+
+
 def test_flow_schemas_are_ordered_by_precedence() -> None:
     schemas = [
         {"metadata": {"name": name}, "spec": {"matchingPrecedence": place}} for name, place in (("b", 2), ("a", 2), ("c", 1))
