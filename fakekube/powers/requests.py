@@ -2,8 +2,8 @@
 
     cluster.requests.where(verb="patch", resource="pods/status", agent="my-operator").wait(1)
 
-Invariants: keeping an exchange takes no lock, and notifying costs one comparison while no test waits. A view keeps no exchanges;
-every access reads the ring again.
+Invariants: keeping an exchange takes no lock, notifying costs one comparison while no test waits, and no request waits for a
+reader or while exchanges are packed. A view keeps no exchanges; every access reads the ring again.
 """
 
 from __future__ import annotations
@@ -70,7 +70,10 @@ class Recorder:
         """Returns the number for the next exchange."""
         self._cleared_at = -1
         """The number of the newest exchange when the ring was cleared."""
+        self._reading = threading.RLock()
+        """Held by readers, and while exchanges are packed: for tenths of a second."""
         self._changed = threading.Condition()
+        """Its lock is also held by whoever removes exchanges or bodies."""
         self.waiting_views = 0
         """The number of threads in `waiting`."""
         self.changes = 0
@@ -107,7 +110,7 @@ class Recorder:
 
     def list_exchanges(self) -> list[Exchange]:
         """Returns the exchanges, oldest first."""
-        with self._changed:
+        with self._reading:
             found = [*self._unpack(), *self._copy_ring()]
         return found[-self._keep :]
 
@@ -163,7 +166,7 @@ class Recorder:
         """Packs the exchanges but the newest one: they take a part of their memory until somebody reads them."""
         from fakekube.powers.packs import make_packs
 
-        with self._changed:
+        with self._reading:
             found = self.list_exchanges()[:-1]
             answers = [
                 (one, answer if isinstance(answer, bytes) else b"".join(answer))
@@ -172,10 +175,12 @@ class Recorder:
             ]
             for (one, _), text in zip(answers, compress_texts([text for _, text in answers]), strict=True):
                 one.raw_answer = text
-            self._packs, self._past, self._packed = make_packs(found), (), len(found)
-            for one in found:
-                if self.ring[0] is one:
-                    self.ring.popleft()
+            packs = make_packs(found)
+            with self._changed:
+                self._packs, self._past, self._packed = packs, (), len(found)
+                for one in found:
+                    if self.ring[0] is one:
+                        self.ring.popleft()
 
     def _unpack(self) -> Sequence[Exchange]:
         """Returns the exchanges that were packed."""
@@ -190,7 +195,7 @@ class Recorder:
 
     def clear(self) -> None:
         """Removes all exchanges."""
-        with self._changed:
+        with self._reading, self._changed:
             self._cleared_at = self.newest
             self._forget_past()
             self.ring.clear()

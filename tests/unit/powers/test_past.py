@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -10,6 +11,7 @@ from fakekube import ApiError, Cluster
 from fakekube.apimachinery.codecs.document import CompressedText, Document, pack_recent
 from fakekube.base.clock import Clock
 from fakekube.powers.exchange import Exchange, exchange_data
+from fakekube.powers.packs import Pack, make_packs
 from fakekube.powers.requests import Recorder
 
 
@@ -119,6 +121,27 @@ def test_requests_in_progress_are_not_packed() -> None:
     assert [one is other for one, other in zip(before, after, strict=True)] == [True, True, False, True]
     first.status = 404
     assert recorder.list_exchanges()[0].status == 404
+
+
+def test_requests_do_not_wait_while_others_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder, clock = recorder_of(10, 3), Clock()
+
+    def perform_request() -> None:
+        keep_request(recorder, clock)
+        recorder.note_bodies(2 << 20)  # the end of a round
+        recorder.notify()
+
+    def make(items: Iterable[Exchange]) -> list[Pack[Exchange]]:
+        thread = threading.Thread(target=perform_request)
+        thread.start()
+        thread.join(10)
+        assert not thread.is_alive()
+        return make_packs(items)
+
+    monkeypatch.setattr("fakekube.powers.packs.make_packs", make)
+    with recorder.waiting():
+        recorder.pack()
+    assert [one.number for one in recorder.list_exchanges()] == [0, 1, 2, 3]
 
 
 def test_packed_requests_count_among_those_that_are_kept() -> None:
