@@ -80,7 +80,8 @@ def check(
         quiet: seconds without a request after which the baseline run considers the client's reaction complete. Increase it for a
         client that waits before it acts.
         timeout: seconds for the whole check; rules without a verdict by then are "not exercised". None for no limit.
-        accept: ids of rules whose failure is accepted, a file with a line `W7: reason` for each, or a mapping of ids to reasons.
+        accept: ids of rules whose failures and warnings are accepted, a file with a line `W7: reason` for each, or a mapping of
+            ids to reasons.
         require: ids of rules that must be exercised.
         min_exercised: how many rules must be exercised.
         strict: warnings are failures.

@@ -1,6 +1,6 @@
-"""What the owner of a client demands of a check: accepted failures, required rules, how much must be exercised.
+"""What the owner of a client demands of a check: accepted failures and warnings, required rules, how much must be exercised.
 
-Invariant: a policy changes no verdict. It says which failures are accepted, and which exit code the check has.
+Invariant: a policy changes no verdict. It says which of them are accepted, and which exit code the check has.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 #: The exit code of a check that broke no rule and exercised too little.
 NOT_ENOUGH = 4
 
-#: A line of a file with accepted failures: an id, and the reason.
+#: A line of a file of accepted rules: an id, and the reason.
 _LINE = re.compile(r"(?P<id>[A-Za-z]\d+)\s*[:=\s]\s*(?P<reason>.*)|(?P<alone>[A-Za-z]\d+)")
-#: The reason of an accepted failure if none is given.
+#: The reason why a rule is accepted if none is given.
 _BY_ID = "named by --accept"
 _IDS = re.compile(r"[A-Za-z]\d+(\s*,\s*[A-Za-z]\d+)*,?")
 
@@ -32,7 +32,7 @@ class Policy:
     """The demands of the owner of a client.
 
     Args:
-        accepted: the ids of rules whose failure is accepted, with the reasons.
+        accepted: the ids of rules whose failures and warnings are accepted, with the reasons.
         required: the ids of rules that must be exercised.
         min_exercised: how many rules must be exercised; None if any number is enough.
         strict: whether warnings are failures.
@@ -60,7 +60,7 @@ class Policy:
             raise ValueError(f"--min-exercised: {self.min_exercised} are more than the {len(ids)} rules that run")
 
     def apply(self, report: Report, *, cut_short: Sequence[str]) -> Report:
-        """Returns the report with accepted failures, remarks and the exit code.
+        """Returns the report with the reasons of accepted rules, remarks and the exit code.
 
         Args:
             report: the report of the check.

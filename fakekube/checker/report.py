@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 
 from fakekube.checker.rule import Rule
 from fakekube.checker.trial import BASELINE
-from fakekube.checker.verdict import Outcome, Run, Symptom, Verdict
+from fakekube.checker.verdict import BLAMED, Outcome, Run, Symptom, Verdict
 from fakekube.page import trace_document
 
 if TYPE_CHECKING:
@@ -413,7 +413,7 @@ def _add_case(suite: ElementTree.Element, rule: RuleReport, one: ProvocationRepo
     elif one.verdict == Outcome.NOT_EXERCISED:
         ElementTree.SubElement(case, "skipped", message=_valid_xml(first))
     elif text:
-        verdict = f"accepted ({rule.accepted})" if one.verdict == Outcome.FAIL else one.verdict
+        verdict = f"accepted ({rule.accepted})" if rule.accepted is not None and one.verdict in BLAMED else one.verdict
         ElementTree.SubElement(case, "system-out").text = _valid_xml(f"{verdict}: {text}")
 
 

@@ -572,7 +572,9 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     )
     demands = check.add_argument_group("demands")
     demands.add_argument(
-        "--accept", metavar="W7,N2|FILE", help="rules whose failure is accepted, or a file with a line `W7: reason` for each"
+        "--accept",
+        metavar="W7,N2|FILE",
+        help="rules whose failures and warnings are accepted, or a file with a line `W7: reason` for each",
     )
     demands.add_argument("--except", metavar="W7,N2", dest="excluded", help="rules that do not run")
     demands.add_argument("--require", metavar="W1,W5", help="exit with 4 if one of these rules is not exercised")

@@ -118,10 +118,13 @@ def test_an_accepted_failure_is_no_failure_in_any_form(tmp_path: Path) -> None:
     assert "| W7 | accepted | why | known: &lt;later>" in markdown(report)
 
 
-def test_an_accepted_warning_is_neither_counted_nor_an_alert() -> None:
+def test_an_accepted_warning_is_neither_counted_nor_an_alert(tmp_path: Path) -> None:
     report = Policy(accepted={"N2": "known"}).apply(REPORT, cut_short=[])
     assert "1 fail, 1 accepted, 0 warn" in report.table()
     assert ["suppressions" in one for one in sarif(report)["runs"][0]["results"]] == [False, True]
+    report.write_junit(tmp_path / "junit.xml")
+    told = [one.text for one in ElementTree.parse(tmp_path / "junit.xml").getroot().iter("system-out")]
+    assert "accepted (known): why" in told
 
 
 def test_a_strict_warning_is_a_failure_in_every_form(tmp_path: Path) -> None:
