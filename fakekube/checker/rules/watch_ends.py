@@ -46,7 +46,7 @@ class NormalEnd(ResumedWatch):
     ended: Sequence[Call] = ()
 
     def provoke(self, trial: Trial) -> None:
-        ended: list[Call] = []
+        self.ended = ended = []
         for number in range(_ENDS):
             await_long_watches(trial)  # a client may list after a short watch
             subject = trial.stimulate()
@@ -59,7 +59,6 @@ class NormalEnd(ResumedWatch):
                 trial.await_until(lambda one=subject: not own_objects(trial, one), _DELETED_WITHIN)  # type: ignore[misc]
                 trial.wait(0.3)
             ended += trial.end_watches()
-            self.ended = ended
         await_requests(trial, ended)
         if self._judge_pauses(trial) is not None:  # a client may take only a watch that was open for some time for a success
             await_long_watches(trial)
@@ -72,6 +71,7 @@ class NormalEnd(ResumedWatch):
         return judge_resumption(trial, self.ended, bookmarks=False) or judge_unknown_revision(trial)
 
     def _judge_pauses(self, trial: Trial) -> Verdict | None:
+        """Judges the pauses after the watches that have ended; None if they do not grow."""
         for key, stream in trial.streams_since().items():
             same = [one for one in self.ended if one.stream == key and one.newest_delivered(bookmarks=False)]
             slower = judge_pauses_after_success(stream, same) if not trial.baseline.is_shared(key) else None
@@ -111,7 +111,7 @@ class NormalEnd(ResumedWatch):
 
 #: How many times the watches end, and the seconds within which most clients let go of a deleted object.
 _ENDS, _DELETED_WITHIN = 4, 3.0
-#: For how many seconds a watch is open that each client takes for a success, although it ends.
+#: After so many seconds each client counts a watch as a success, so that its end begins the backoff anew.
 _OPEN = 6.0
 
 
