@@ -28,7 +28,7 @@ class DeniedForOne(Rule):
     id = "R6"
     name = "denied"
     provocation = "admission denies the writes for one object for some time, and others are created"
-    obligation = "a write that is denied for one object delays no other object, and is not repeated without growing pauses"
+    obligation = "a request that is denied delays no other object, and is not repeated without growing pauses"
     advice = "queue the object again with a growing pause of its own, and go on with the next one"
     source = "client-go util/workqueue (ItemExponentialFailureRateLimiter); Kubernetes docs, dynamic admission control"
     expected_seconds = 12.0

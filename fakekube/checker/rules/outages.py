@@ -418,9 +418,8 @@ class UnauthorizedSpell(Rule):
 
     #: For how many seconds.
     SECONDS = 5.0
-    #: Which requests are refused, and how.
+    #: The verbs of the requests that are refused.
     VERBS: ClassVar[str] = "*"
-    REFUSAL: ClassVar[status.StatusError] = status.unauthorized()
 
     def judge_trace(self, trial: Trial) -> Verdict:
         loop = judge_backoff(trial.attempts_since())
@@ -428,16 +427,22 @@ class UnauthorizedSpell(Rule):
 
     def provoke(self, trial: Trial) -> None:
         require_resumption(trial)
-        refusal = answer_with(self.REFUSAL)
 
         def refuse(exchange: Exchange) -> tuple[int, Any] | None:
-            return None if exchange.resource == "leases" else refusal  # a leader that cannot renew has to end
+            if exchange.resource == "leases":
+                return None  # a leader that cannot renew has to end
+            return answer_with(self.refusal(exchange))
 
         with trial.faults.on(self.VERBS).intercept(refuse, label="refused"):
             trial.faults.on("watch").end(label="ended").remove()
             trial.stimulate()
             trial.wait(self.SECONDS)
         trial.await_all()
+
+    @staticmethod
+    def refusal(exchange: Exchange) -> status.StatusError:
+        """Returns the error of a request that is refused."""
+        return status.unauthorized()
 
 
 class ForbiddenReads(UnauthorizedSpell):
@@ -452,7 +457,14 @@ class ForbiddenReads(UnauthorizedSpell):
     legality = "A"
 
     VERBS = "list,watch"
-    REFUSAL = status.StatusError(403, "Forbidden", "the role of the client is being replaced")
+
+    @staticmethod
+    def refusal(exchange: Exchange) -> status.StatusError:
+        group, resource, namespace = exchange.group, exchange.resource, exchange.namespace
+        problem = status.describe_refusal(
+            exchange.user, exchange.verb, resource, exchange.subresource, group=group, namespace=namespace
+        )
+        return status.forbidden(group, resource, exchange.name, problem)
 
 
 class StartsInOutage(Rule):
