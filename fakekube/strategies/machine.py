@@ -139,7 +139,7 @@ class OperatorMachine(RuleBasedStateMachine):
                 self._cluster.load(self.definitions)
             self._starter: Starter = starter_of(type(self).operator)
             self._start()
-        pending, self._pending = self._pending, []  # each asks for the cluster, too, which is then that after the steps before it
+        pending, self._pending = self._pending, []  # each step uses `cluster`, too, which must not perform the steps after it
         for perform in pending:
             perform()
         return self._cluster
