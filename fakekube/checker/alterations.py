@@ -121,6 +121,11 @@ def at_path(value: Any, path: Path) -> Any:
     return value
 
 
+def path_text(path: Path) -> str:
+    """Returns a path as people read it, such as "spec.containers.0.image"."""
+    return ".".join(map(str, path))
+
+
 def changes_between(old: Object, new: Object) -> Object:
     """Returns the merge patch that makes an object equal to another one."""
     changes: Object = dict.fromkeys(old.keys() - new.keys())

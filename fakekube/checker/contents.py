@@ -119,7 +119,7 @@ class OtherContents:
         return [(number, one) for number, others in enumerate(self._found) for one in others if one.kind in self._kinds]
 
     def alone(self, position: int, value: OtherValue) -> list[Object]:
-        """Returns the changes of each object that let one value follow, which has been changed with all others."""
+        """Returns the changes of each object that change one value again, alone, after those of `values_only`."""
         changed = self._with_all(position, self._kinds, lambda one: one.first)
         change = patch_of(changed, value.path, value.second)
         return [change if number == position else {} for number in range(len(self._made))]
@@ -155,16 +155,16 @@ class OtherContents:
 
 @dataclass(slots=True, frozen=True)
 class OtherValue:
-    """Other values for one of an object."""
+    """The values that replace one of an object, one after the other."""
 
     kind: str
     path: Path
     mark: str
-    """What the other texts contain; those that come second end with it and "2"."""
+    """What `first` contains if it is a text, also in base64; then `second` ends with it and "2"."""
     original: Any
     first: Any
     second: Any
-    """Another one; the original if there is none."""
+    """The one after `first`; `original` if there is none."""
 
 
 class _Finder:

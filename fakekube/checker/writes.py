@@ -160,10 +160,11 @@ def is_finalized(baseline: Baseline, copy: Copy, resource: str, obj: Mapping[str
     return _has_effect(baseline, copy, resource, obj, is_finalizer)
 
 
-def writes_field(baseline: Baseline, resource: str, path: Sequence[str]) -> bool:
+def writes_field(baseline: Baseline, resource: str, path: Sequence[str | int]) -> bool:
     """Reports whether the baseline run shows that the client writes a field of objects of a resource of the sample."""
+    detail = tuple(map(str, path))
     return any(
-        effect.kind is EffectKind.FIELD and effect.resource == resource and effect.detail == tuple(path)
+        effect.kind is EffectKind.FIELD and effect.resource == resource and effect.detail == detail
         for effect in baseline.reaction.effects
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.reaction import find_differences, states_around
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.sieve import StaleChildren, lease_seconds
+from fakekube.checker.rules.sieve import StaleChildren, start_timeout
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_quiet
 from fakekube.checker.writes import require_writes, writes_of
@@ -95,7 +95,7 @@ class ListedLate(Rule):
             trial.start_client()
             fresh = trial.stimulate()
             trial.wait(self.SECONDS if resource else 0.0)
-        if not trial.await_reaction(fresh, lambda since: trial.reaction_timeout(since) + lease_seconds(trial)):
+        if not trial.await_reaction(fresh, start_timeout(trial)):
             trial.await_all()  # another start would mend what this one has missed
         await_quiet(trial, mark, [finished.token])
         periodic = trial.baseline.periodic_fields()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fakekube.checker.alterations import path_text
 from fakekube.checker.comparison import GENERATED, Compared
 from fakekube.checker.contents import MoreEntries, apply_step, make_two
 from fakekube.checker.rule import Rule
@@ -100,7 +101,7 @@ class RemovedEntries(Rule):
             return Verdict.success()
         (resource, name), path = self.left
         whole = _is_whole((resource, name), path)
-        what = resource if whole else f"{'.'.join(map(str, path))} of {resource}"
+        what = resource if whole else f"{path_text(path)} of {resource}"
         verdict = Verdict.failure(
             f"{what} for {self.name_of_copy} is as it was while the object had more entries in its maps and lists, although "
             "these have been removed",

@@ -12,12 +12,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from fakekube.checker.alterations import path_text
 from fakekube.checker.comparison import Compared
 from fakekube.checker.contents import AMOUNTS, SWITCHES, TEXTS, ZEROS, OtherContents, apply_step, make_two
 from fakekube.checker.provocations import Budget
 from fakekube.checker.reaction import value_at
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.sieve import MissedChildDeletion, lease_seconds
+from fakekube.checker.rules.sieve import MissedChildDeletion, start_timeout
 from fakekube.checker.trace import mentions
 from fakekube.checker.verdict import Verdict
 from fakekube.checker.waits import await_quiet, await_reactions
@@ -104,7 +105,7 @@ class KeptInStep(Rule):
     def _find_follower_at_start(trial: Trial, compare: Callable[[], Compared]) -> Place | None:
         """Starts the client again; returns the first object that follows the change then."""
         trial.restart_client()
-        trial.await_reaction(trial.stimulate(), lambda since: trial.reaction_timeout(since) + lease_seconds(trial))
+        trial.await_reaction(trial.stimulate(), start_timeout(trial))
         trial.await_until(lambda: bool(compare().find_followers()), trial.reaction_timeout)
         return min(compare().find_followers(), default=None)
 
@@ -155,7 +156,7 @@ class _Stale:
                 f"{name} has no {self.place[0]} {self.place[1]} since it was changed; an object that had the same content from "
                 "the beginning has it"
             )
-        shown = ".".join(map(str, self.path))
+        shown = path_text(self.path)
         return (
             f"{shown} of {self.place[0]} for {name} is still that of before its change; for an object that had the same content "
             "from the beginning it is another one, or is not there"
@@ -202,7 +203,7 @@ class ChangedBack(KeptInStep):
             back = Compared(trial, fresh[0], (plain, also), changed)
             for place, path in sorted(follows, key=str):
                 if back.differs(place, path) and back.can_change(trial, place, path):
-                    return f"{'.'.join(map(str, path))} of {place[0]}"
+                    return f"{path_text(path)} of {place[0]}"
             left = () if keeps_old else sorted(back.find_leftovers())
             return next((f"{resource} {name.replace('{}', changed.token)}" for resource, name in left), "")
 
@@ -250,7 +251,7 @@ def _find_other_generation(trial: Trial, copy: Copy) -> str:
         observed, generation = value_at(obj, _OBSERVED), obj["metadata"].get("generation")
         if isinstance(observed, int) and observed != generation:
             name = obj["metadata"]["name"]
-            return f"{'.'.join(_OBSERVED)} of {resource}/{name} stays {observed}, though its generation is {generation}"
+            return f"{path_text(_OBSERVED)} of {resource}/{name} stays {observed}, though its generation is {generation}"
     return ""
 
 

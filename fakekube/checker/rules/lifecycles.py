@@ -454,7 +454,7 @@ def find_equal_status(baseline: Baseline, copy: Copy, usual: State, now: State) 
         written = {
             path: value
             for path, value in values.items()
-            if path[0] == "status" and not is_time(value) and writes_field(baseline, place[0], [str(part) for part in path])
+            if path[0] == "status" and not is_time(value) and writes_field(baseline, place[0], path)
         }
         says = any(
             value not in contained and "{}" not in value if isinstance(value, str) else isinstance(value, bool)

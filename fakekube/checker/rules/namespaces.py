@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from fakekube.checker.alterations import path_text
 from fakekube.checker.reaction import EffectKind, children_of, is_time, leaves_of, value_at
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.identity import RecreatedOwner
@@ -86,7 +87,7 @@ class SameName(Rule):
                 for path, value in _written_values(trial, copy).items():
                     if path in usual and usual[path] == other.get(path) and value != usual[path]:
                         where = f"{copy.objects[0]['metadata']['namespace']}/{copy.names()[0]}"
-                        return f"{'.'.join(map(str, path[1:]))} of {where} is {value}, and not {usual[path]} as usual"
+                        return f"{path_text(path[1:])} of {where} is {value}, and not {usual[path]} as usual"
             return ""
 
         if trial.await_until(lambda: not find_mixed(), trial.reaction_timeout):

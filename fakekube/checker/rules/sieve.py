@@ -33,7 +33,7 @@ from fakekube.checker.writes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from fakekube.checker.trial import Baseline, Trial
     from fakekube.powers.exchange import Exchange
@@ -47,6 +47,13 @@ def lease_seconds(trial: Trial) -> float:
         if call.collection == LEASES and call.is_write and isinstance(call.body, dict):
             return 2.5 * float((call.body.get("spec") or {}).get("leaseDurationSeconds") or 0)
     return 0.0
+
+
+def start_timeout(trial: Trial) -> Callable[[float], float]:
+    """Returns the `reaction_timeout` of a client that has been started again, as `await_until` takes it: it includes the seconds
+    until the lease of its previous process has expired."""
+    seconds = lease_seconds(trial)
+    return lambda since: trial.reaction_timeout(since) + seconds
 
 
 class StaleRestart(Rule):
@@ -176,7 +183,7 @@ class KilledBetweenWrites(Rule):
         if subject is None:
             return True
         trial.start_client()
-        return trial.await_reaction(subject, lambda since: trial.reaction_timeout(since) + lease_seconds(trial))
+        return trial.await_reaction(subject, start_timeout(trial))
 
     @staticmethod
     def kill(trial: Trial, place: int, *, refused: bool = False) -> Copy | None:
@@ -334,9 +341,7 @@ class DeletedWhileKilled(MissedDeletion):
         trial.delete(subject)
         trial.cluster.settle()
         trial.start_client()
-        self.gone = trial.await_until(
-            lambda: not self._find_left(trial, subject), lambda since: trial.reaction_timeout(since) + lease_seconds(trial)
-        )
+        self.gone = trial.await_until(lambda: not self._find_left(trial, subject), start_timeout(trial))
         self.left = self._find_left(trial, subject)
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.alterations import PARTS
+from fakekube.checker.alterations import PARTS, is_number, path_text
 from fakekube.checker.comparison import state_of
 from fakekube.checker.contents import AMOUNTS, TEXTS, OtherContents, apply_step
 from fakekube.checker.reaction import is_time
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.history import KeptInStep
-from fakekube.checker.rules.sieve import lease_seconds
+from fakekube.checker.rules.sieve import start_timeout
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_quiet, await_reactions
 from fakekube.checker.writes import require_writes, writes_field
@@ -67,19 +67,27 @@ class ChangedAlone(Rule):
             raise NotExercised("the client copies no value of the object that is changed")
         for position, value, places in following[: self.MOST]:
             self._change(trial, subject, changes.alone(position, value))
-
-            def find_stale(value: OtherValue = value, places: Sequence[tuple[Place, Path]] = places) -> list[tuple[Place, Path]]:
-                now = state_of(trial, subject)
-                return [(place, path) for place, path in places if is_behind(value, now.get(place, {}).get(path))]
-
-            if trial.await_until(lambda: not find_stale(), trial.reaction_timeout):
-                continue
-            for (resource, _), path in find_stale()[:1]:
+            stale = self._await_followers(trial, subject, value, places)
+            if stale is not None:
+                (resource, _), path = stale
                 self.ignored = (
-                    f"{_dots(path)} of {resource} for {subject.names()[0]} does not follow {_dots(value.path)} when only that "
-                    "is changed; it has followed when other values changed as well"
+                    f"{path_text(path)} of {resource} for {subject.names()[0]} does not follow {path_text(value.path)} when only "
+                    "that is changed; it has followed when other values changed as well"
                 )
                 return
+
+    @staticmethod
+    def _await_followers(
+        trial: Trial, copy: Copy, value: OtherValue, places: Sequence[tuple[Place, Path]]
+    ) -> tuple[Place, Path] | None:
+        """Waits until all that has followed a value follows it again; returns the first place that does not, None if all do."""
+
+        def find_stale() -> tuple[Place, Path] | None:
+            now = state_of(trial, copy)
+            return next((one for one in places if is_behind(value, now.get(one[0], {}).get(one[1]))), None)
+
+        trial.await_until(lambda: find_stale() is None, trial.reaction_timeout)
+        return find_stale()
 
     @staticmethod
     def _change(trial: Trial, copy: Copy, step: Sequence[Object]) -> None:
@@ -156,13 +164,13 @@ class SameAfterStart(Rule):
 
     def provoke(self, trial: Trial) -> None:
         control = trial.copies[0]
-        if not (self._find_late(trial, control, patient=False) and (found := self._find_late(trial, control, patient=True))):
+        if not self._find_late(trial, control, patient=False):
             return
-        copy, (resource, _), path = found[0]
-        self.late = (
-            f"{_dots(path)} of {resource} for {copy.names()[0]} has changed only when the client was started again: an object "
-            "that it follows from had been deleted, or had referred to it before"
-        )
+        for copy, (resource, _), path in self._find_late(trial, control, patient=True)[:1]:
+            self.late = (
+                f"{path_text(path)} of {resource} for {copy.names()[0]} has changed only when the client was started again: an "
+                "object that it follows from had been deleted, or had referred to it before"
+            )
 
     def _find_late(self, trial: Trial, control: Copy, *, patient: bool) -> list[tuple[Copy, Place, Path]]:
         """Changes some copies and starts the client again; returns what has changed in them by that, and not in another copy."""
@@ -174,7 +182,7 @@ class SameAfterStart(Rule):
         before = [state_of(trial, copy) for copy in (control, *copies)]
         mark = trial.trace.mark()
         trial.restart_client()
-        trial.await_reaction(trial.stimulate(), lambda since: trial.reaction_timeout(since) + lease_seconds(trial))
+        trial.await_reaction(trial.stimulate(), start_timeout(trial))
         await_quiet(trial, mark)
         after = [state_of(trial, copy) for copy in (control, *copies)]
         always, *found = (set(_changed_values(trial.baseline, *pair)) for pair in zip(before, after, strict=True))
@@ -184,7 +192,7 @@ class SameAfterStart(Rule):
         """Makes copies, deletes an object of the first one, and lets the second one refer to the objects of the third one."""
         shortened, moved, target = copies = [trial.stimulate() for _ in range(3)]
         await_reactions(trial, copies)
-        used = [number for number in range(len(shortened.objects)) if number not in trial.baseline.written]
+        used = _only_read(trial.baseline)
         for copy in copies:
             copy.judged = False
         moves = [  # an event of what the client writes to would make it look there
@@ -213,19 +221,23 @@ class UnseenPart(SameAfterStart):
 
     def require(self, baseline: Baseline) -> None:
         super().require(baseline)
-        if len(baseline.written) == len(baseline.sample.stimuli):
+        if not _only_read(baseline):
             raise NotExercised("the client writes to all objects of the sample")
 
     def _disturb(self, trial: Trial) -> list[Copy]:
         shortened = trial.stimulate()
         trial.await_reaction(shortened)
         shortened.judged = False
-        number = next(one for one in range(len(shortened.objects)) if one not in trial.baseline.written)
         with trial.disconnect():
-            _delete(trial, shortened, number)
+            _delete(trial, shortened, _only_read(trial.baseline)[0])
             trial.compact()
         trial.converge()
         return [shortened]
+
+
+def _only_read(baseline: Baseline) -> list[int]:
+    """Returns the positions of the objects of the sample that the client does not write to."""
+    return [number for number in range(len(baseline.sample.stimuli)) if number not in baseline.written]
 
 
 def _delete(trial: Trial, copy: Copy, number: int) -> None:
@@ -264,12 +276,8 @@ def _changed_values(baseline: Baseline, before: State, after: State) -> Iterator
 
 def _is_written(baseline: Baseline, resource: str, path: Path, was: Any, now: Any) -> bool:
     """Reports whether the client writes a field, and it is no number that has grown."""
-    grows = isinstance(was, int | float) and isinstance(now, int | float) and now > was
-    return not grows and writes_field(baseline, resource, [str(part) for part in path])
-
-
-def _dots(path: Path) -> str:
-    return ".".join(map(str, path))
+    grows = is_number(was) and is_number(now) and now > was
+    return not grows and writes_field(baseline, resource, path)
 
 
 RULES: tuple[type[Rule], ...] = (ChangedAlone, SameAfterStart, UnseenPart)

@@ -13,7 +13,14 @@ from fakekube.checker.alterations import with_value
 from fakekube.checker.contents import AMOUNTS, TEXTS, OtherValue
 from fakekube.checker.reaction import Copy, Effect, EffectKind
 from fakekube.checker.rules import single_changes
-from fakekube.checker.rules.single_changes import ChangedAlone, SameAfterStart, UnseenPart, find_following, is_behind
+from fakekube.checker.rules.single_changes import (
+    ChangedAlone,
+    SameAfterStart,
+    UnseenPart,
+    _changed_values,
+    find_following,
+    is_behind,
+)
 from fakekube.checker.verdict import NotExercised
 
 CHILD = ("deployments.apps", "{}")
@@ -101,6 +108,15 @@ class Values:
         return [with_value({"spec": {value.path[1]: value.first}}, value.path, value.second)]
 
 
+def replace_by(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the rules change and read the objects of a double, which reacts at once."""
+    doubles = {"apply_step": run.change, "state_of": run.state, "OtherContents": Values}
+    for name in ("await_quiet", "await_reactions"):
+        doubles[name] = lambda *arguments: None
+    for name, double in doubles.items():
+        monkeypatch.setattr(single_changes, name, double)
+
+
 @pytest.mark.parametrize(
     ("handles", "ignored"),
     [
@@ -113,10 +129,7 @@ def test_a_client_that_looks_at_one_value_ignores_the_others(
     handles: tuple[str, ...], ignored: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run: Any = Client(*handles)
-    for name, double in (("apply_step", run.change), ("state_of", run.state), ("OtherContents", Values)):
-        monkeypatch.setattr(single_changes, name, double)
-    for name in ("await_quiet", "await_reactions"):
-        monkeypatch.setattr(single_changes, name, lambda *arguments: None)
+    replace_by(run, monkeypatch)
     rule = ChangedAlone()
     rule.provoke(run)
     assert rule.ignored.startswith(ignored)
@@ -125,10 +138,7 @@ def test_a_client_that_looks_at_one_value_ignores_the_others(
 
 def test_a_client_that_copies_nothing_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     run: Any = Client()
-    for name, double in (("apply_step", run.change), ("state_of", run.state), ("OtherContents", Values)):
-        monkeypatch.setattr(single_changes, name, double)
-    for name in ("await_quiet", "await_reactions"):
-        monkeypatch.setattr(single_changes, name, lambda *arguments: None)
+    replace_by(run, monkeypatch)
     with pytest.raises(NotExercised, match="copies no value"):
         ChangedAlone().provoke(run)
 
@@ -141,9 +151,12 @@ class Counter:
         self._made: Iterator[str] = iter("abcdefghijklmnopq")
         self.counts: dict[str, int] = {}
         effect = Effect(EffectKind.FIELD, "towns", "town-{}", ("status", "count"))
-        self.baseline = SimpleNamespace(reaction=SimpleNamespace(effects=[effect]), written=writes)
+        sample = SimpleNamespace(stimuli=("town", "person"))
+        self.baseline = SimpleNamespace(reaction=SimpleNamespace(effects=[effect]), written=writes, sample=sample, trial=self)
         self.reaction_timeout, self.cluster, self.starts = 1.0, self, 0
-        self.trace, self.excerpt = SimpleNamespace(mark=lambda: 0), list
+        self._late: list[str] = []
+        """The towns that a person has left, and that the client has not counted again."""
+        self.trace, self.excerpt = SimpleNamespace(mark=lambda: 0, since=list), list
         self.copies = [self.stimulate()]
 
     def stimulate(self) -> Copy:
@@ -163,7 +176,6 @@ class Counter:
         self._leave(copy.token)
 
     def _leave(self, token: str) -> None:
-        self._late = getattr(self, "_late", [])
         if self._good:
             self.counts[token] -= 1
         else:
@@ -202,10 +214,18 @@ def test_what_a_start_mends_was_missed(
     made: type[SameAfterStart], good: bool, verdict: str, starts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run: Any = Counter(good=good)
-    monkeypatch.setattr(single_changes, "apply_step", run.change)
-    monkeypatch.setattr(single_changes, "state_of", run.state)
-    for name in ("await_quiet", "await_reactions"):
-        monkeypatch.setattr(single_changes, name, lambda *arguments: None)
+    replace_by(run, monkeypatch)
     rule = made()
     rule.provoke(run)
     assert (rule.judge_trace(run).outcome, run.starts) == (verdict, starts)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "found"),
+    [(1, 2, False), (2, 1, True), (False, True, True), ("Pending", "Ready", True), ("2026-11-27T14:00:00Z", None, False)],
+)
+def test_only_numbers_in_a_status_may_grow_at_a_start(was: Any, now: Any, found: bool) -> None:
+    run: Any = Counter(good=True)
+    path = ("status", "count")
+    states: list[Any] = [{("towns", "town-{}"): {path: value}} for value in (was, now)]
+    assert list(_changed_values(run.baseline, *states)) == ([(("towns", "town-{}"), path)] if found else [])
