@@ -72,13 +72,24 @@ class AlphaPodGroupStrategy(PodGroupStrategy):
 
 def _validate_group_status(obj: Object, old: Object) -> list[FieldError]:
     """Validates the status of a group (ValidatePodGroupStatusUpdate)."""
-    found: Part = obj.get("status") or {}
+    found, where = obj.get("status") or {}, "status.resourceClaimStatuses"
+    statuses: Sequence[Part] = found.get("resourceClaimStatuses") or ()
     claims = {one.get("name", "") for one in obj["spec"].get("resourceClaims") or ()}
-    return conditions(found.get("conditions") or (), "status.conditions") + [
-        invalid(f"status.resourceClaimStatuses[{index}].name", one.get("name", ""), NOT_A_CLAIM)
-        for index, one in enumerate(found.get("resourceClaimStatuses") or ())
-        if one.get("name", "") not in claims
-    ]
+    errors = conditions(found.get("conditions") or (), "status.conditions")
+    for index, one in enumerate(statuses):
+        if one.get("name", "") not in claims:
+            errors.append(invalid(f"{where}[{index}].name", one.get("name", ""), NOT_A_CLAIM))
+    return errors + _validate_claim_statuses(statuses, where)
+
+
+def _validate_claim_statuses(statuses: Sequence[Part], path: str) -> list[FieldError]:
+    """Validates what is declared of the statuses of claims."""
+    if too_long := _limit_claims(statuses, path):
+        return too_long
+    errors = _forbid_repeated_names(statuses, path, lambda one: {"name": "", **one})
+    for index, one in enumerate(statuses):
+        errors += validate_fields(one, None, f"{path}[{index}]", {"resourceClaimName": _POINTER_TO_LONG_NAME})
+    return errors
 
 
 POD_GROUP_STATUS = ConditionalStatusStrategy(_validate_group_status)

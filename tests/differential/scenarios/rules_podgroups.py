@@ -38,6 +38,12 @@ for version in ("v1alpha2", "v1beta1"):
         *each("spec.schedulingPolicy", {"basic": {}}, {"gang": {"minCount": 3}}, {"gang": {"minCount": 0}}), {"spec.priority": 7}, {"spec.priority": None}, {"spec.schedulingConstraints": {"topology": [{"key": "a"}]}},
         {"spec.resourceClaims": [{"name": "a", "resourceClaimName": "b"}]}, *each("spec.disruptionMode", *modes), {"spec.preemptionPolicy": "Never"}, {"metadata.labels": {"a": "b"}}, {"status": {"conditions": [{}]}},
     ])])
+    tell_of(f"{version}_statuses", f"scheduling.k8s.io/{version}/podgroups", GROUP, states=[
+        State(base={"spec.resourceClaims": [{"name": "c", "resourceClaimName": "c"}]}, status_update=each(
+            "status.resourceClaimStatuses", *([{"name": name} for name in names] for names in ("c", "d", "cc", "dd", "abdef")),
+            *([{"name": "c", "resourceClaimName": name}] for name in ("a.b", "A_", "")), [{}, {"name": "c", "resourceClaimName": "a"}, {"name": "c", "resourceClaimName": "B_"}],
+        )),
+    ])
     tell_of(f"{version}_workloads", f"scheduling.k8s.io/{version}/workloads", WORKLOAD, create=[
         *of_group(FIRST), *each(f"{FIRST}.name", None, "A_", "a.b"), *each(f"{FIRST}.disruptionMode", *modes), *each(f"{FIRST}.priority", 1, 1000000001),
         *each("spec.podGroupTemplates", None, [], [TEMPLATE] * 2, [{**TEMPLATE, "name": f"t{n}"} for n in range(9)]),
