@@ -107,6 +107,10 @@ def what_a_version_does_not_have(c: Client) -> None:
         for version in (old, new):
             c.get(at(c, version, plural, name))
             c.patch(at(c, version, plural, name), {"metadata": {"labels": {"by": version[-2:]}}}, MERGE, {"fieldManager": "m2"})
+    for version in (new, old):
+        c.patch(
+            at(c, version, plural, "old"), applied("PodCertificateRequest", version, "old", common), APPLY, {"fieldManager": "m3"}
+        )
     event = {"involvedObject": {"kind": "Pod", "name": "a", "namespace": c.ns}, "reason": "X", "type": "Normal"}
     for name, series in (
         ("none", None),

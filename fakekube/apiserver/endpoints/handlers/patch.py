@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from fakekube.apiextensions.instances import objects
 from fakekube.apimachinery.codecs import DecodeError, cbor, json, yaml
+from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import field, status
 from fakekube.apimachinery.patch import (
     APPLY_CBOR,
@@ -30,7 +31,8 @@ from fakekube.apimachinery.patch import (
 )
 from fakekube.apimachinery.patch.literals import as_written, has_ambiguous_literals, loads_with_literals
 from fakekube.apimachinery.patch.merge_patch import INVALID, apply_merge_patch, decode_merge_patch
-from fakekube.apimachinery.schema.trees import MAX_TEXT, copy_with_texts
+from fakekube.apimachinery.schema.trees import MAX_TEXT, are_equal, copy_with_texts
+from fakekube.apis.rest.strategy import restore
 from fakekube.apiserver.endpoints import admission, bodies, negotiation, projection, response_writers
 from fakekube.apiserver.endpoints.request import Response
 from fakekube.apiserver.registry.generic import conversion, field_manager, writes
@@ -38,6 +40,7 @@ from fakekube.apiserver.registry.request_options import WriteOptions, patch_opti
 from fakekube.apiserver.registry.scope import Scope
 from fakekube.base.golang.strconv import UNTYPED_OBJECT, json_kind, unmarshal_error
 from fakekube.base.objects import Object
+from fakekube.store import Record
 
 Change = Callable[["Object | None"], Object]
 """(live object in the request's version, or None) → the patched one. Raises StatusError."""
@@ -392,6 +395,26 @@ def patch(scope: Scope) -> Response:
     return _patch_object(scope, representation, patch)
 
 
+def _to_storage(scope: Scope, record: Record[Document] | None, live: Object | None, patch: Patch) -> Object:
+    """Returns the patched object in the storage version.
+
+    An apply that changes only the managers leaves the fields that the version of the request does not have.
+    """
+    resource, obj = scope.resource, patch(live)
+    converts = resource.to_storage is not None and not resource.custom
+    if converts and patch.creates and record is not None and live is not None and _differ_in_managers(obj, live):
+        stored = _copy_object(record.value.object)
+        restore(stored["metadata"], obj["metadata"], "managedFields")
+        return stored
+    return conversion.to_storage(resource, obj)
+
+
+def _differ_in_managers(obj: Object, live: Object) -> bool:
+    """Reports whether two objects are equal but for their managedFields."""
+    one, other = ({**each, "metadata": {**each["metadata"], "managedFields": None}} for each in (obj, live))
+    return are_equal(one, other)
+
+
 def _patch_object(scope: Scope, representation: negotiation.MediaType, patch: Patch) -> Response:
     for record in writes.attempts(scope, create_absent=patch.creates):
         if record is None and not patch.creates:  # kinds that a PUT creates: NotFound is reported before the patch is decoded
@@ -400,7 +423,7 @@ def _patch_object(scope: Scope, representation: negotiation.MediaType, patch: Pa
         if record is not None and patch.key is not None and record.value.is_unchanged_by(patch.key):
             obj = _copy_object(record.value.object)
         else:
-            obj = conversion.to_storage(scope.resource, patch(live))
+            obj = _to_storage(scope, record, live, patch)
         admission.admit_update(scope, record, obj, live)
         written = writes.commit(scope, record, obj, admission.update_checker(scope, record))
         if written is not None:
