@@ -240,6 +240,10 @@ class SchedulingQueue:
         """Returns the number of active pods."""
         return len(self._active)
 
+    def __contains__(self, uid: str) -> bool:
+        """Reports whether a pod is active or unschedulable."""
+        return uid in self._active or uid in self._unschedulable
+
     def add(self, pod: PodInfo) -> None:
         """Makes a pod active. A pod that was in the queue before keeps its position among pods of its priority."""
         self._unschedulable.pop(pod.uid, None)

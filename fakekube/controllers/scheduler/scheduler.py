@@ -381,7 +381,12 @@ class Scheduler(Reconciler):
             pod = self._queue.pop()
             if pod is None:
                 return
-            self._schedule_one(pod)
+            try:
+                self._schedule_one(pod)
+            except Exception as error:  # unexpected; the pod must not be lost
+                if pod.uid not in self._queue:
+                    self._handle_error(pod, error)
+                raise
         if self._queue:
             self.enqueue(QUEUE)
 
@@ -404,9 +409,6 @@ class Scheduler(Reconciler):
             self._handle_failure(pod, str(error), (), reason="SchedulerError")
         except FitError as error:
             self._handle_fit_error(cycle, error)
-        except Exception as error:  # unexpected; the pod must not be lost
-            self._handle_error(pod, error)
-            raise
         else:
             self._assume_pod(pod, node, filters)
 
@@ -456,16 +458,17 @@ class Scheduler(Reconciler):
             return False
 
     def _handle_binding_error(self, pod: PodInfo, error: ApiError) -> None:
-        """Removes an assumed pod from its node, and schedules it again unless it is gone (handleBindingCycleError)."""
-        self._snapshot.remove_pod(pod.uid)
+        """Schedules an assumed pod again, unless it is gone (handleBindingCycleError)."""
         if error.code == 404:
+            self._snapshot.remove_pod(pod.uid)
             self._queue.remove(pod.uid)
             return
         self._handle_error(pod, error)
         self.requeue_rate_limited(QUEUE)
 
     def _handle_error(self, pod: PodInfo, error: Exception) -> None:
-        """Says in the status of a pod that it could not be scheduled, and schedules it again with the next work."""
+        """Removes a pod from the node that was assumed, says why in its status, and schedules it again with the next work."""
+        self._snapshot.remove_pod(pod.uid)
         self._refused.append(pod.uid)
         self._handle_failure(pod, str(error), (), reason="SchedulerError")
 

@@ -147,13 +147,16 @@ def test_a_pod_that_cannot_be_bound_is_tried_again_after_a_back_off(cluster: Clu
     assert node_of(cluster, "a") == "n"
 
 
-def test_a_pod_is_tried_again_after_an_unexpected_error(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("where", ["schedule_pod", "preempt", "VolumeBinder.bind"])
+def test_a_pod_is_tried_again_after_an_unexpected_error(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     def fail(*_: object) -> None:
         raise ZeroDivisionError("division by zero")
 
+    cluster.patch("nodes", "n", {"spec": {"unschedulable": where == "preempt"}})
     with monkeypatch.context() as patched:
-        patched.setattr("fakekube.controllers.scheduler.scheduler.schedule_pod", fail)
+        patched.setattr(f"fakekube.controllers.scheduler.scheduler.{where}", fail)
         run(cluster, pod("p"))
+    cluster.patch("nodes", "n", {"spec": {"unschedulable": False}})
     (condition,) = cluster.get("pods", "p")["status"]["conditions"]
     assert [condition[name] for name in ("type", "status", "reason", "message")] == [
         "PodScheduled", "False", "SchedulerError", "division by zero",
