@@ -4,8 +4,7 @@ A pod without a plan is ready at once, and completed at once if a Job owns it (`
 a pod with a plan is that of its state machine (`planned_status`).
 
 Specified by: pkg/kubelet/status/generate.go, pkg/kubelet/kubelet_pods.go (generateAPIPodStatus,
-convertToAPIContainerStatuses); kwok's stages pod-ready and pod-complete; the names of images: containerd's
-internal/cri/server/container_status.go and github.com/distribution/reference/normalize.go.
+convertToAPIContainerStatuses); kwok's stages pod-ready and pod-complete.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.apis.core.pods.visitor import CONTAINER_STATUSES, containers
 from fakekube.base.objects import StoredObject
+from fakekube.nodes.images.names import image_fields
 from fakekube.nodes.pod_state import KILLED, Container, Kind, PodState, State, Termination
 
 if TYPE_CHECKING:
@@ -28,46 +28,7 @@ READY_CONDITIONS: Final = ("PodReadyToStartContainers", "Initialized", "Ready", 
 
 def container_id(uid: str, name: str, attempt: int = 0) -> str:
     """Returns the id of a container, which depends on the pod, the name and the attempt."""
-    return f"containerd://{_hash(f'{uid}/{name}/{attempt}')}"
-
-
-def image_fields(image: str) -> dict[str, str]:
-    """Returns the fields of a container status about the image of a container that has run, as containerd names it.
-
-    Args:
-        image: the name in the spec; busybox stands for docker.io/library/busybox:latest.
-    """
-    name, _, digest = image.partition("@")
-    repository, tag = _split_tag(_with_domain(name))
-    if digest:  # an image that was not pulled by a tag has none: its name is its id
-        return {"image": f"sha256:{_hash(image)}", "imageID": f"{repository}@{digest}"}
-    resolved = f"{repository}:{tag or 'latest'}"
-    return {"image": resolved, "imageID": f"{repository}@sha256:{_hash(resolved)}"}
-
-
-def is_of_image(status: StoredObject, image: str) -> bool:
-    """Reports whether a container status names an image: as the spec before the container has run, then as containerd."""
-    return status.get("image") in (image, image_fields(image)["image"])
-
-
-def _with_domain(name: str) -> str:
-    """Returns the name of an image with its domain (splitDockerDomain)."""
-    domain, slash, rest = name.partition("/")
-    if not slash or not (domain == "localhost" or "." in domain or ":" in domain or domain != domain.lower()):
-        domain, rest = "docker.io", name
-    if domain == "index.docker.io":
-        domain = "docker.io"
-    return f"{domain}/library/{rest}" if domain == "docker.io" and "/" not in rest else f"{domain}/{rest}"
-
-
-def _split_tag(name: str) -> tuple[str, str]:
-    """Splits the name of an image into repository and tag; "" if it has no tag."""
-    place = name.rfind(":")
-    return (name[:place], name[place + 1 :]) if place > name.rfind("/") else (name, "")
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    return "containerd://" + hashlib.sha256(f"{uid}/{name}/{attempt}".encode()).hexdigest()
 
 
 def resources_of(container: StoredObject) -> dict[str, Any]:

@@ -19,10 +19,11 @@ from fakekube.base.golang.timestamps import print_time
 from fakekube.base.objects import Object
 from fakekube.controllers.recorder import Recorder
 from fakekube.nodes.container_events import record_container_events
+from fakekube.nodes.images.names import is_of_image
 from fakekube.nodes.node_state import Exit
 from fakekube.nodes.plans import PodPlan
 from fakekube.nodes.pod_state import Container, PodState, State, containers_by_name
-from fakekube.nodes.pod_status import is_of_image, is_of_job, planned_status
+from fakekube.nodes.pod_status import is_of_job, planned_status
 
 if TYPE_CHECKING:
     from fakekube.nodes.images.image import Image

@@ -25,6 +25,7 @@ from fakekube.base.objects import StoredObject
 from fakekube.controllers.reconciler import Key
 from fakekube.net.pipes import Pipe
 from fakekube.net.streaming.kubelet_api import KubeletError, Streams
+from fakekube.nodes.images.names import is_matched
 from fakekube.nodes.plans import OOM_CODE, OOM_KILLED, PULL_ERROR, ContainerPlan, PodPlan, Run
 from fakekube.nodes.runtime.behaviour import NOTHING, Behaviour, LogPlan, Usage, merge_behaviours
 
@@ -480,12 +481,7 @@ class Pods:
 
 
 def _has_image(container: StoredObject, pattern: str) -> bool:
-    image = container.get("image") or ""
-    untagged = image.partition("@")[0]
-    if untagged.rfind(":") > untagged.rfind("/"):
-        untagged = untagged[: untagged.rfind(":")]
-    last = image.rpartition("/")[2]
-    return any(fnmatchcase(one, pattern) for one in (image, untagged, last, untagged.rpartition("/")[2]))
+    return is_matched(container.get("image") or "", pattern)
 
 
 def _matches_pattern(text: str, pattern: str | None) -> bool:

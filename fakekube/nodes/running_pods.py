@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fakekube.base.objects import Object, StoredObject
 from fakekube.nodes.container_events import record_container_events, starting_events
+from fakekube.nodes.images.names import image_fields, is_of_image
 from fakekube.nodes.node_state import Exit, state_of
 from fakekube.nodes.plans import Run, failed_start
-from fakekube.nodes.pod_status import NEVER, container_id, image_fields, is_of_image
+from fakekube.nodes.pod_status import NEVER, container_id
 
 if TYPE_CHECKING:
     from fakekube.nodes.status_manager import StatusManager

@@ -17,11 +17,11 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.base.objects import StoredObject
+from fakekube.nodes.images.names import base_name, is_matched, names_of
 from fakekube.nodes.plans import ContainerPlan, PodPlan
 
 if TYPE_CHECKING:
@@ -304,20 +304,11 @@ def _needs_no_image(argv: tuple[str, ...]) -> bool:
 
 def find_known(image: str) -> Image | None:
     """Returns the image with this name that every cluster knows; None if there is none."""
-    name = image.partition("@")[0].rpartition("/")[2].partition(":")[0]
-    return _IMAGES.get(name)
+    return _IMAGES.get(base_name(image))
 
 
 #: Why an image that does not exist cannot be pulled.
 NOT_FOUND: Final = "failed to resolve reference: not found"
-
-
-def names_of(image: str) -> tuple[str, ...]:
-    """Returns the names under which an image is looked up: as it is, without the tag, and their last parts."""
-    untagged = image.partition("@")[0]
-    if untagged.rfind(":") > untagged.rfind("/"):
-        untagged = untagged[: untagged.rfind(":")]
-    return image, untagged, image.rpartition("/")[2], untagged.rpartition("/")[2]
 
 
 class Images(MutableMapping[str, Image]):
@@ -406,7 +397,7 @@ class Images(MutableMapping[str, Image]):
         registry = image.partition("/")[0]
         if "/" in image and (registry.startswith("invalid.") or registry.endswith(".invalid")):
             return True
-        return bool(self.missing) and any(fnmatchcase(name, pattern) for name in names_of(image) for pattern in self.missing)
+        return any(is_matched(image, pattern) for pattern in self.missing)
 
 
 #: The images of a cluster whose user has set none.

@@ -26,13 +26,14 @@ from fakekube.base.objects import StoredObject
 from fakekube.net.pipes import Pipe, TerminalSizeQueue
 from fakekube.net.streaming.kubelet_api import ExitStatus, Streams
 from fakekube.net.streams import Notifier
+from fakekube.nodes.images.names import base_name
 from fakekube.nodes.plans import OOM_KILLED
 from fakekube.nodes.runtime.behaviour import Behaviour, LogPlan
 from fakekube.nodes.runtime.commands import command as applet
 from fakekube.nodes.runtime.descriptors import Capture, Descriptor, Null, PipeReader, Terminal
 from fakekube.nodes.runtime.environment import expand_each, fits_a_process
 from fakekube.nodes.runtime.filesystem import File, FileSystem
-from fakekube.nodes.runtime.image_files import APPLET, PROGRAM, START_LINES, base_name, hostname_of
+from fakekube.nodes.runtime.image_files import APPLET, PROGRAM, START_LINES, hostname_of
 from fakekube.nodes.runtime.kernel import ProcessNamespace
 from fakekube.nodes.runtime.logs import ContainerLog
 from fakekube.nodes.runtime.program import Command, Ended, Program, Usage

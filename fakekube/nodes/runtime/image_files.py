@@ -13,6 +13,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from fakekube.base.objects import StoredObject
+from fakekube.nodes.images.names import base_name
 from fakekube.nodes.runtime.commands import APPLETS
 from fakekube.nodes.runtime.dns import Resolver
 from fakekube.nodes.runtime.filesystem import Device, Directory, File, FileSystem, MountNamespace, Space, Symlink
@@ -54,11 +55,6 @@ START_LINES: Final[Mapping[str, Sequence[str]]] = {"nginx": _NGINX_LINES, "cored
 
 #: The directory that the web server of an image serves.
 WEB_ROOTS: Final[Mapping[str, str]] = {"nginx": "/usr/share/nginx/html", "httpd": "/usr/local/apache2/htdocs"}
-
-
-def base_name(image: str) -> str:
-    """Returns the last part of an image's name, without tag and digest."""
-    return image.partition("@")[0].rpartition("/")[2].partition(":")[0]
 
 
 def page(image: str) -> bytes:

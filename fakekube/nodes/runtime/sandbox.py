@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from fakekube.apimachinery.schema.quantity import parse
 from fakekube.base.objects import StoredObject
 from fakekube.net.streaming.kubelet_api import Connection, Destination, KubeletError
+from fakekube.nodes.images.names import base_name
 from fakekube.nodes.pod_resources import actuated_resources, effective_limits, oom_score_adjustment
 from fakekube.nodes.pod_state import KILLED
 from fakekube.nodes.pod_status import status_of
@@ -24,7 +25,7 @@ from fakekube.nodes.runtime.behaviour import Behaviour, PortHandler
 from fakekube.nodes.runtime.container import Container, ContainerContext, Run
 from fakekube.nodes.runtime.environment import environment
 from fakekube.nodes.runtime.filesystem import Directory, File, FileSystem, Space, oserror
-from fakekube.nodes.runtime.image_files import base_name, default_application, install, root_of
+from fakekube.nodes.runtime.image_files import default_application, install, root_of
 from fakekube.nodes.runtime.kernel import ProcessNamespace, mount_proc
 from fakekube.nodes.runtime.listeners import Peer
 from fakekube.nodes.runtime.network import Network, PodNetworks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fakekube import Cluster
-from fakekube.nodes.pod_status import image_fields, is_of_image
+from fakekube.nodes.images.names import image_fields, is_of_image
 
 DIGEST = "sha256:" + "a" * 64
 
@@ -34,9 +34,10 @@ def test_names_of_images_are_resolved(image: str, resolved: str, repository: str
     assert not is_of_image(fields, f"{repository}:other")
 
 
-@pytest.mark.parametrize("image", [f"app@{DIGEST}", f"app:1@{DIGEST}"])
+@pytest.mark.parametrize("image", [f"app@{DIGEST}", f"app:1@{DIGEST}", f"docker.io/library/app@{DIGEST}"])
 def test_an_image_by_its_digest_is_named_by_its_id(image: str) -> None:
     fields = image_fields(image)
+    assert fields["image"] == image_fields(f"other@{DIGEST}")["image"] != f"sha256:{DIGEST}"
     assert fields["image"].startswith("sha256:")
     assert fields["imageID"] == f"docker.io/library/app@{DIGEST}"
 
