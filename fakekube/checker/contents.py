@@ -30,7 +30,7 @@ from fakekube.checker.client_run import ClientEnded, HotLoop
 from fakekube.checker.reaction import leaves_of
 from fakekube.checker.sample import LETTERS, new_token
 from fakekube.checker.verdict import NotExercised
-from fakekube.checker.waits import await_reactions
+from fakekube.checker.waits import await_quiet, await_reactions
 from fakekube.checker.writes import own_object
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.client.client import collection_path
@@ -380,6 +380,13 @@ def apply_step(trial: Trial, copy: Copy, step: Sequence[Object]) -> None:
             if error.code == 404:
                 continue
             raise NotExercised(f"the API refuses the changes of {resource}/{metadata['name']}: {error}") from None
+
+
+def apply_and_await_quiet(trial: Trial, copy: Copy, step: Sequence[Object]) -> None:
+    """Changes the objects of a copy, and waits until the client sends nothing more that names it. Raises NotExercised."""
+    mark = trial.trace.mark()
+    apply_step(trial, copy, step)
+    await_quiet(trial, mark, [copy.token])
 
 
 def _refusal_of_either(trial: Trial, resource: str, new: Object, changed: Object) -> str:

@@ -102,10 +102,7 @@ class Conflicts(Rule):
                 trial.faults.on(verb, resource).conflict(partial(edit, resource=resource), label="another editor")
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        refused = [call for call in trial.trace.since(trial.provoked_at) if call.status == 409 and call.is_write]
-        if not refused:
-            return Verdict.not_exercised(_NO_CONFLICT)
-        return Verdict.success(f"{len(refused)} conflicts")
+        return judge_conflicts(trial)
 
     def find_failure(self, trial: Trial) -> Verdict | None:
         refused: dict[tuple[str, bytes], list[Call]] = {}
@@ -135,6 +132,12 @@ def require_conflicts(baseline: Baseline) -> None:
     sent = [call for call in writes_of(baseline.trial.trace.since()) if call.verb in ("update", "patch")]
     if not any(_has_revision(call) or not isinstance(call.body, dict) for call in sent):
         raise NotExercised(_NO_CONFLICT)
+
+
+def judge_conflicts(trial: Trial) -> Verdict:
+    """Returns the verdict for a client that has converged: it is not exercised if none of its writes conflicted."""
+    refused = [call for call in trial.trace.since(trial.provoked_at) if call.status == 409 and call.is_write]
+    return Verdict.success(f"{len(refused)} conflicts") if refused else Verdict.not_exercised(_NO_CONFLICT)
 
 
 def _is_repeated_knowingly(trial: Trial, refused: Sequence[Call]) -> bool:

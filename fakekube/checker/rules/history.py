@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fakekube.checker.alterations import path_text
 from fakekube.checker.comparison import Compared
-from fakekube.checker.contents import AMOUNTS, SWITCHES, TEXTS, ZEROS, OtherContents, apply_step, make_two
+from fakekube.checker.contents import AMOUNTS, SWITCHES, TEXTS, ZEROS, OtherContents, apply_and_await_quiet, apply_step, make_two
 from fakekube.checker.provocations import Budget
 from fakekube.checker.reaction import value_at
 from fakekube.checker.rule import Rule
@@ -78,9 +78,7 @@ class KeptInStep(Rule):
         changed = self.changed = trial.stimulate()
         await_reactions(trial, [changed])
         for step in changes.steps():
-            mark = trial.trace.mark()
-            apply_step(trial, changed, step)
-            await_quiet(trial, mark, [changed.token])
+            apply_and_await_quiet(trial, changed, step)
 
         def compare() -> Compared:
             return Compared(trial, unchanged, fresh, changed)

@@ -16,7 +16,7 @@ from fakekube.checker.pauses import judge_backoff, judge_write_backoff
 from fakekube.checker.provocations import LEADER_CHANGED, BreakUnanswered, Budget, EachWrite, answer_with, arm
 from fakekube.checker.reaction import children_of
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.conflicts import Conflicts, LostUpdates, require_conflicts
+from fakekube.checker.rules.conflicts import Conflicts, LostUpdates, judge_conflicts, require_conflicts
 from fakekube.checker.rules.credentials import RotatedToken
 from fakekube.checker.rules.denials import DeniedForOne
 from fakekube.checker.rules.retries import RetryAfter, ServerErrors
@@ -250,10 +250,7 @@ class ConflictOutage(WriteOutage):
         return trial.faults.on(verb, resource).intercept(refuse, label="another editor")
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        refused = [call for call in trial.trace.since(trial.provoked_at) if call.is_write and call.status == 409]
-        if not refused:
-            return Verdict.not_exercised("the client writes without a resourceVersion")
-        return Verdict.success(f"{len(refused)} conflicts")
+        return judge_conflicts(trial)
 
 
 class RefusedAgainAndAgain(WriteOutage):

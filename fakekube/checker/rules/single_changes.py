@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.alterations import PARTS, is_number, path_text
 from fakekube.checker.comparison import state_of
-from fakekube.checker.contents import AMOUNTS, TEXTS, OtherContents, apply_step
+from fakekube.checker.contents import AMOUNTS, TEXTS, OtherContents, apply_and_await_quiet, apply_step
 from fakekube.checker.reaction import is_time
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.history import KeptInStep
@@ -57,7 +57,7 @@ class ChangedAlone(Rule):
         subject = trial.stimulate()
         await_reactions(trial, [subject])
         before = state_of(trial, subject)
-        self._change(trial, subject, changes.values_only())
+        apply_and_await_quiet(trial, subject, changes.values_only())
         trial.await_until(
             lambda: bool(find_following(changes.values(), before, state_of(trial, subject))), trial.reaction_timeout
         )
@@ -66,7 +66,7 @@ class ChangedAlone(Rule):
         if not following:
             raise NotExercised("the client copies no value of the object that is changed")
         for position, value, places in following[: self.MOST]:
-            self._change(trial, subject, changes.alone(position, value))
+            apply_and_await_quiet(trial, subject, changes.alone(position, value))
             stale = self._await_followers(trial, subject, value, places)
             if stale is not None:
                 (resource, _), path = stale
@@ -88,12 +88,6 @@ class ChangedAlone(Rule):
 
         trial.await_until(lambda: find_stale() is None, trial.reaction_timeout)
         return find_stale()
-
-    @staticmethod
-    def _change(trial: Trial, copy: Copy, step: Sequence[Object]) -> None:
-        mark = trial.trace.mark()
-        apply_step(trial, copy, step)
-        await_quiet(trial, mark, [copy.token])
 
     def judge_trace(self, trial: Trial) -> Verdict:
         return Verdict.failure(self.ignored, *trial.excerpt(), by_time=True) if self.ignored else Verdict.success()

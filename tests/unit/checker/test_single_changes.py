@@ -110,7 +110,7 @@ class Values:
 
 def replace_by(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets the rules change and read the objects of a double, which reacts at once."""
-    doubles = {"apply_step": run.change, "state_of": run.state, "OtherContents": Values}
+    doubles = {"apply_step": run.change, "apply_and_await_quiet": run.change, "state_of": run.state, "OtherContents": Values}
     for name in ("await_quiet", "await_reactions"):
         doubles[name] = lambda *arguments: None
     for name, double in doubles.items():
