@@ -297,8 +297,8 @@ class Exchange:
     def record_end(self, why: str) -> None:
         """Records the end of a watch; later calls have no effect."""
         if self.ended is None:
-            self.ended = why
             self.ended_at = time.monotonic()
+            self.ended = why  # from now on it is over
 
     def __str__(self) -> str:
         state = "in flight" if self.status is None else str(self.status)

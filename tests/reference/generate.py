@@ -9,8 +9,8 @@ programs tests/reference/recorders print); and, where a server with all APIs and
 `discovery.json`, `columns.json` and `openapi/*.json` of that one.
 
 The result is a folder `v1_36` a minor in `fakekube/apimachinery/data`: JSON with one entry a line, so that two versions can be
-compared with `diff`; `__init__.py` there describes the files. The folder of the newest minor is complete, those of the others have what differs from
-it. None is edited by hand; the tables below contain the few rules that do not follow from the facts.
+compared with `diff`; `__init__.py` there describes the files. The folder of the newest minor is complete, those of the others have
+what differs from it. None is edited by hand; the tables below contain the few rules that do not follow from the facts.
 
 Only the types that requests and responses can contain are kept: those of served kinds and their subresources, of the meta
 kinds (options, Status, Table, WatchEvent …) and of the reviews that are sent to webhooks.
@@ -483,7 +483,7 @@ def generate(facts: Collected, out: Path) -> None:
 
 
 def bootstrap_rows(facts: Collected) -> Iterator[Any]:
-    """Yields the path of its collection, and the object, of each initial object, those of a collection in the order of their creation."""
+    """Yields each initial object after the path of its collection, those of a collection in the order of their creation."""
     for path, objects in sorted(facts.bootstrap.items()):
         if path.endswith("/events"):  # events differ from one start to the next
             continue

@@ -92,6 +92,7 @@ def _identity_encoder(type_: Type) -> Callable[[Identity], bytes]:
     uid, version = tags["selfLink"] + b"\0" + tags["uid"], tags["resourceVersion"]
     generation = _tag(type_.fields["generation"].number, 0)
 
+    @forgettable
     @lru_cache(maxsize=4096)
     def encode_times(number: bytes, moment: bytes) -> bytes:
         return generation + encode_varint(int(number or b"0")) + created + _delimit(_time(moment.decode()))
