@@ -192,7 +192,7 @@ def _create_kube_system(cluster: Cluster, subnet: str) -> None:
     metrics = any(one["metadata"]["name"] == NAME for one in cluster.list("apiservices"))
     classes = [one["metadata"]["name"] for one in cluster.list("storageclasses")]
     for name in classes:
-        cluster.delete("storageclasses", name)  # the one of kind has the name of the default
+        cluster.delete("storageclasses", name)  # the default class, whose name that of kind has
     for one in kube_system(node, git_version(cluster.version), metrics=metrics, storage=bool(classes), subnet=subnet):
         cluster.create(one)
     cluster.settle(PREPARATION_TIMEOUT)

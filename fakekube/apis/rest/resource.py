@@ -49,6 +49,10 @@ class GVK:
     def __post_init__(self) -> None:
         object.__setattr__(self, "api_version", group_version(self.group, self.version))
 
+    def __str__(self) -> str:
+        """Returns the text that Go prints."""
+        return f"{self.group}/{self.version}, Kind={self.kind}"
+
     @property
     def internal_type(self) -> str:
         """The internal Go type, as messages name it."""

@@ -69,9 +69,8 @@ def _apply_configuration(versioned: VersionedAttributes, value: Any) -> Object:
     assert live is not None
     kind = versioned.kind
     type_, custom = _type(versioned), _is_custom(versioned)
-    named = f"{kind.group}/{kind.version}, Kind={kind.kind}"
     if not _is_described(versioned):
-        problem = f"failed to convert patch object to typed object: no corresponding type for {named}"
+        problem = f"failed to convert patch object to typed object: no corresponding type for {kind}"
         raise MutationError(f"error applying patch: {problem}")
     own = {"apiVersion": kind.api_version, "kind": kind.kind}
     try:
@@ -83,7 +82,7 @@ def _apply_configuration(versioned: VersionedAttributes, value: Any) -> Object:
         raise MutationError(f"error applying patch: {error}") from None
     shared = {name: item for name, item in found.items() if type(item) is dict and item is live.get(name)}
     try:
-        read = decode_unstructured(type_, named, {name: item for name, item in found.items() if name not in shared})
+        read = decode_unstructured(type_, str(kind), {name: item for name, item in found.items() if name not in shared})
     except TypingError as error:
         raise MutationError(str(error)) from None
     return _finish(versioned, {**read, **shared}, live)

@@ -42,7 +42,7 @@ def expression_warnings(spec: Object, resources: Iterable[Resource]) -> list[dic
     """
     served = list(resources)
     kinds = _matched_kinds(spec, served)
-    environments = [(_format_kind(kind), _environment(spec, kind, served)) for kind in kinds]
+    environments = [(str(kind.gvk), _environment(spec, kind, served)) for kind in kinds]
     warnings: list[dict[str, str]] = []
     for index, validation in enumerate(spec.get("validations") or ()):
         for field in ("expression", "messageExpression"):
@@ -52,10 +52,6 @@ def expression_warnings(spec: Object, resources: Iterable[Resource]) -> list[dic
             if text:
                 warnings.append({"fieldRef": f"spec.validations[{index}].{field}", "warning": text})
     return warnings
-
-
-def _format_kind(resource: Resource) -> str:
-    return f"{resource.group}/{resource.version}, Kind={resource.kind}"
 
 
 def _expression_errors(kind: str, environment: Environment, source: str) -> str:

@@ -40,7 +40,12 @@ def encode(start: str, revision: int, *, leading_slash: bool) -> str:
 
 
 def decode(token: str, newest: int) -> Continuation:
-    """Decodes a token; `newest` is the revision of the cluster. Raises StatusError 400 with the message of the real server."""
+    """Decodes a token. Raises StatusError 400 with the message of the real server.
+
+    Args:
+        token: what the client sent.
+        newest: the revision of the cluster; if that is beyond int64, which no real one is, those of tokens may be, too.
+    """
     content = _content(token)
     version, revision, start = content.get("v", ""), content.get("rv", 0), content.get("start", "")
     if revision not in INT64 and newest in INT64:

@@ -1,7 +1,7 @@
 """Converts objects between the version of a request and the storage version.
 
-Only a few built-in kinds (events, autoscalers) and custom resources with several versions need a conversion; for all others it
-is the identity and costs nothing.
+Only a few built-in kinds (events, autoscalers, devices, certificate requests of pods) and custom resources with several versions
+need a conversion; for all others it is the identity and costs nothing.
 
 The real server has a watch cache for every version of a definition. It converts each change once, soon after it was made;
 watches and lists get the converted objects, and while the conversion webhook fails they get no new ones. `Conversions` is that

@@ -174,7 +174,6 @@ def _other_version(served: Mapping[str, Resource], obj: Object, api_version: str
         return obj, target.type
     if target.convert is not None:
         return target.convert(obj, other), target.type
-    gvk = f"{source.group}/{source.version}, Kind={source.kind}"
-    typed = decode_unstructured(source.type, gvk, obj or {})  # a pruned object may have nothing left
+    typed = decode_unstructured(source.type, str(source.gvk), obj or {})  # a pruned object may have nothing left
     converted = conversion.from_storage(target, conversion.to_storage(source, typed))
     return printing.normalise(target.type, converted), target.type
