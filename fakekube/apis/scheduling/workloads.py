@@ -335,9 +335,13 @@ def _name(check: Callable[[str], Sequence[str]], *, pointer: bool = False) -> Fi
     return lambda value, _old, path: invalid_each(path, value, check(value)) if value or pointer else []
 
 
+def _check_long_name(value: str) -> list[str]:
+    return names.count_in_bytes(names.dns_subdomain(value))
+
+
 _SHORT_NAME = _name(lambda value: names.count_in_bytes(names.dns_label(value)))
-_LONG_NAME = _name(names.dns_subdomain)
-_POINTER_TO_LONG_NAME = _name(names.dns_subdomain, pointer=True)
+_LONG_NAME = _name(_check_long_name)
+_POINTER_TO_LONG_NAME = _name(_check_long_name, pointer=True)
 _SEGMENT = _name(names.path_segment)
 
 

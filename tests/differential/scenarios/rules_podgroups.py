@@ -33,7 +33,7 @@ for version in ("v1alpha2", "v1beta1"):
     tell_of(f"{version}_groups", f"scheduling.k8s.io/{version}/podgroups", GROUP, create=[
         *of_group("spec"), *each("spec.disruptionMode", *modes), *each("spec.preemptionPolicy", "Never", "Nope", "PreemptLowerPriority"),
         *each("spec.workloadRef", {}, {"workloadName": "A_", "templateName": "B.c"}), *each("spec.podGroupTemplateRef", {}, {"workload": {}}),
-        *each("spec.parentCompositePodGroupName", "a", "A_"), *each("metadata.name", "a.b", "A_"), *each("status", {"conditions": []}),
+        *each("spec.parentCompositePodGroupName", "a", "A_"), {"spec.resourceClaims": [{"name": "a" * 64, "resourceClaimName": "a" * 254}]}, *each("metadata.name", "a.b", "A_"), *each("status", {"conditions": []}),
     ], states=[State(update=[
         *each("spec.schedulingPolicy", {"basic": {}}, {"gang": {"minCount": 3}}, {"gang": {"minCount": 0}}), {"spec.priority": 7}, {"spec.priority": None}, {"spec.schedulingConstraints": {"topology": [{"key": "a"}]}},
         {"spec.resourceClaims": [{"name": "a", "resourceClaimName": "b"}]}, *each("spec.disruptionMode", *modes), {"spec.preemptionPolicy": "Never"}, {"metadata.labels": {"a": "b"}}, {"status": {"conditions": [{}]}},
@@ -41,7 +41,7 @@ for version in ("v1alpha2", "v1beta1"):
     tell_of(f"{version}_statuses", f"scheduling.k8s.io/{version}/podgroups", GROUP, states=[
         State(base={"spec.resourceClaims": [{"name": "c", "resourceClaimName": "c"}]}, status_update=each(
             "status.resourceClaimStatuses", *([{"name": name} for name in names] for names in ("c", "d", "cc", "dd", "abdef")),
-            *([{"name": "c", "resourceClaimName": name}] for name in ("a.b", "A_", "")), [{}, {"name": "c", "resourceClaimName": "a"}, {"name": "c", "resourceClaimName": "B_"}],
+            *([{"name": "c", "resourceClaimName": name}] for name in ("a.b", "A_", "", "a" * 254)), [{}, {"name": "c", "resourceClaimName": "a"}, {"name": "c", "resourceClaimName": "B_"}],
         )),
     ])
     tell_of(f"{version}_workloads", f"scheduling.k8s.io/{version}/workloads", WORKLOAD, create=[
