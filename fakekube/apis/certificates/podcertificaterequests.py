@@ -17,6 +17,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
+from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, OMITTED, Typed, forbidden, invalid, not_supported, required, too_long
 from fakekube.apis.certificates.certificatesigningrequests import is_authorized_for_signer_name, validate_signer_name
@@ -24,7 +25,8 @@ from fakekube.apis.rest.strategy import Strategy, WriteContext, keep_all_but, ke
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import conditions, invalid_each
 from fakekube.apis.validation.objectmeta import ANNOTATIONS_LENGTH
-from fakekube.apis.validation.to_internal import semantic_deep_equal
+from fakekube.apis.validation.rules import from_minor
+from fakekube.apis.validation.to_internal import semantic_deep_equal, semantic_deep_equal_as
 from fakekube.base.golang import pem
 from fakekube.base.golang.strconv import go_quote
 from fakekube.base.objects import Object
@@ -97,8 +99,11 @@ class PodCertificateRequestStrategy(Strategy):
         return _validate_spec(obj.get("spec") or {})
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        spec = obj.get("spec") or {}
-        return [] if semantic_deep_equal(spec, old.get("spec") or {}) else [invalid("spec", _internal_spec(spec), IMMUTABLE)]
+        spec, version = obj.get("spec") or {}, "v1beta1" if from_minor(35) else "v1alpha1"
+        type_ = features.current().types.type_of(f"k8s.io/api/certificates/{version}.PodCertificateRequestSpec")
+        if semantic_deep_equal_as(type_, spec, old.get("spec")):
+            return []
+        return [invalid("spec", _internal_spec(spec), IMMUTABLE)]
 
 
 #: The fields of the internal spec in Go's order: name, field, and its zero value.

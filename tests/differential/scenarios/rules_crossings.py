@@ -111,6 +111,13 @@ def what_a_version_does_not_have(c: Client) -> None:
         c.patch(
             at(c, version, plural, "old"), applied("PodCertificateRequest", version, "old", common), APPLY, {"fieldManager": "m3"}
         )
+    for name, field in (
+        ("new", "pkixPublicKey"),
+        ("new", "proofOfPossession"),
+        ("old", "stubPKCS10Request"),
+        ("old", "pkixPublicKey"),
+    ):
+        c.patch(at(c, old, plural, name), {"spec": {field: ""}}, MERGE, DRY)
     event = {"involvedObject": {"kind": "Pod", "name": "a", "namespace": c.ns}, "reason": "X", "type": "Normal"}
     for name, series in (
         ("none", None),
