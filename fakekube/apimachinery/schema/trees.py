@@ -188,6 +188,18 @@ def compact(type_: Type, tree: Any) -> Any:
     return tree
 
 
+def without_texts(type_: Type, tree: Any) -> Any:
+    """Returns the tree without the texts of its values of any form; what has none is shared."""
+    if type_.shape is Shape.RAW:
+        return dict(tree) if isinstance(tree, RawObject) else tree
+    if isinstance(tree, dict) and type_.shape is Shape.STRUCT:
+        held = {name: type_.fields[name].type for name in tree if name in type_.fields}
+        return {**tree, **{name: without_texts(of, tree[name]) for name, of in held.items() if holds_raw_values(of)}}
+    if isinstance(tree, list) and type_.items is not None:
+        return [without_texts(type_.items, item) for item in tree]
+    return tree
+
+
 def _keep_texts(type_: Type, tree: Any, text: str, at: int) -> Any:
     """Returns a tree with the texts of its values of any form; `at` is where the tree begins in the text."""
     if type_.shape is Shape.RAW:

@@ -129,6 +129,17 @@ def what_a_version_does_not_have(c: Client) -> None:
 
 
 @scenario
+def bytes_that_are_applied_are_values(c: Client) -> None:
+    """Other bytes of the same value are no conflict; the strategy sees another value."""
+    path = at(c, "apps/v1", "controllerrevisions")
+    c.post(path, '{"metadata": {"name": "s"}, "data": {"spec":  {"a": 1}}, "revision": 3}')
+    body = {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"annotations": {"a": "b"}}, "revision": 3}
+    for data in ({"spec": {"a": 1}}, {"spec": {"a": 2}}):
+        for query in ({}, FORCE):
+            c.patch(f"{path}/s", {**body, "data": data}, APPLY, {"fieldManager": "m1", **query})
+
+
+@scenario
 def pointers_and_lists_that_never_change(c: Client) -> None:
     """An empty text behind a pointer is a change, an empty list is none; what a create needs, an update does not."""
     path = at(c, "scheduling.k8s.io/v1alpha3")

@@ -28,7 +28,7 @@ from fakekube.apimachinery.patch.apply.schema import atom_of, custom_atom_of
 from fakekube.apimachinery.patch.apply.updater import Change, Changes, Conflicts, Filter, Owners, Typed, UnknownVersion, Updater
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.printing import zero
-from fakekube.apimachinery.schema.trees import holds_raw_values, text_of
+from fakekube.apimachinery.schema.trees import holds_raw_values, text_of, without_texts
 from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.base.caches import BoundedCache
@@ -156,7 +156,8 @@ class FieldManager:
         self._atoms: dict[int, Atom] = {id(type): self._atom}
         self._empty = {} if custom else zero(type)
         self._has_plain_zero = _has_no_scalars(self._empty)
-        self._updater = Updater(self._convert, filters or {}, holds_texts=holds_raw_values(type))
+        self._holds_texts = holds_raw_values(type)
+        self._updater = Updater(self._convert, filters or {})
         self._changes = Changes(self._api_version)
         self._applied: BoundedCache[bytes | None, FieldSet] = BoundedCache(_MAX_APPLIED)
         """The field sets of valid configurations, by their text."""
@@ -328,7 +329,7 @@ class FieldManager:
     ) -> tuple[Object, Managed]:
         """Returns the object with the configuration applied, or itself, and the managers after that."""
         configuration, fields = self._configuration(applied)
-        old = self._as_typed(live)
+        old = self._as_typed(without_texts(self._type, live) if self._holds_texts else live)
         if self._custom:
             self._check_live(old)
         who = Manager.for_write(manager, APPLY, self._api_version, self._subresource)

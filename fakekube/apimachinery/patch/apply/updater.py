@@ -176,10 +176,7 @@ class Comparison(NamedTuple):
 
 
 def _may_be_same(a: Any, b: Any) -> bool:
-    """Compares like `is_same`, but much faster: Python's 1 and True are equal, and what nests too deeply to compare may be so.
-
-    Values with texts (RawObject) are never equal in Python.
-    """
+    """Compares like `is_same`, but much faster: Python's 1 and True are equal, and what nests too deeply to compare may be so."""
     try:
         return bool(a == b)
     except RecursionError:
@@ -189,14 +186,12 @@ def _may_be_same(a: Any, b: Any) -> bool:
 class Updater:
     """Computes the owners of fields after updates and applies."""
 
-    def __init__(self, convert: Convert, filters: Mapping[str, Filter], *, holds_texts: bool = True) -> None:
+    def __init__(self, convert: Convert, filters: Mapping[str, Filter]) -> None:
         """
         Args:
             filters: the filters of the reset fields by version.
-            holds_texts: whether objects may contain values with texts (RawObject).
         """
         self._convert = convert
-        self._holds_texts = holds_texts
         self._filters = filters
         self._reconciled_trees: BoundedCache[tuple[str, int], Tree] = BoundedCache(_MAXIMUM_RECONCILED)
         """Trees that need no reconciliation by version and identity; the cache keeps them alive, so identities stay unique."""
@@ -222,7 +217,7 @@ class Updater:
     ) -> tuple[Typed, dict[Manager, Owned]]:
         """Applies a configuration. Returns the object (`live` itself if nothing changes) and its owners.
 
-        `fields` are those of the configuration, if known.
+        `live` is without texts (RawObject): values are applied. `fields` are those of the configuration, if known.
 
         Raises:
             Conflicts: other managers own fields that would change, and `force` is not set.
@@ -236,9 +231,8 @@ class Updater:
             new = self._prune(merged, owners, manager, last)
         except TypingError as error:
             raise TypingError(f"failed to prune fields: {error}") from None
-        may_be_same = new is not live and (self._holds_texts or _may_be_same(live.value, new.value))
-        if may_be_same and is_same(live.value, new.value):
-            new = live  # though its texts may differ (RawObject)
+        if new is not live and _may_be_same(live.value, new.value) and is_same(live.value, new.value):
+            new = live
         if new is live or owners.keys() == {manager}:  # no other manager loses fields
             return new, {owner: owned for owner, owned in owners.items() if owned.fields}
         return new, self._transfer(live, new, owners, manager, self.compare(live, new), force=force)
