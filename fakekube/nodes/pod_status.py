@@ -13,9 +13,9 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from fakekube.apis.core.pods.visitor import CONTAINER_STATUSES, containers
+from fakekube.apis.core.pods.visitor import CONTAINER_STATUSES
 from fakekube.base.objects import StoredObject
-from fakekube.nodes.images.names import image_fields
+from fakekube.nodes.images.names import image_id
 from fakekube.nodes.pod_state import KILLED, Container, Kind, PodState, State, Termination
 
 if TYPE_CHECKING:
@@ -121,11 +121,10 @@ def stopped_status(pod: StoredObject, now: str, image_of: Callable[[str], Image 
     A server that is known to handle SIGTERM has ended well, all others were killed.
     """
     status: dict[str, Any] = {}
-    images = {one["name"]: image_of(one.get("image", "")) for one in containers(pod["spec"])}
     for field in CONTAINER_STATUSES:
         known = (pod.get("status") or {}).get(field) or ()
         if any("running" in (one.get("state") or {}) for one in known):
-            status[field] = [_stopped_container(one, now, images.get(one["name"])) for one in known]
+            status[field] = [_stopped_container(one, now, image_of) for one in known]
     if not status:
         return None
     mains = status.get("containerStatuses") or pod["status"].get("containerStatuses") or ()
@@ -139,10 +138,11 @@ def stopped_status(pod: StoredObject, now: str, image_of: Callable[[str], Image 
     return {**status, "observedGeneration": generation, "phase": phase, "conditions": conditions}
 
 
-def _stopped_container(status: StoredObject, now: str, image: Image | None) -> StoredObject:
+def _stopped_container(status: StoredObject, now: str, image_of: Callable[[str], Image | None]) -> StoredObject:
     running = (status.get("state") or {}).get("running")
     if running is None:
         return status
+    image = image_of(status.get("image", ""))
     code = 0 if image is not None and image.daemon else KILLED
     ended = {
         "exitCode": code,
@@ -173,10 +173,11 @@ def _condition(pod: StoredObject, type_: str, now: str) -> dict[str, Any]:
 
 
 def _common(pod: StoredObject, container: StoredObject) -> dict[str, Any]:
-    name = container["name"]
+    image, name = container.get("image", ""), container["name"]
     return {
         "name": name,
-        **image_fields(container.get("image", "")),
+        "image": image,
+        "imageID": image_id(image),
         "restartCount": 0,
         "lastState": {},
         "containerID": container_id(pod["metadata"]["uid"], name),
@@ -257,7 +258,8 @@ def _status(
     attempt = one.attempt if one.state is not State.WAITING else max(one.attempt, 0)
     status: dict[str, Any] = {
         "name": one.name,
-        **(image_fields(image) if has_run else {"image": image, "imageID": ""}),
+        "image": image,
+        "imageID": image_id(image) if has_run else "",
         "restartCount": one.attempt,
         "ready": one.ready,
         "started": one.started,

@@ -19,7 +19,6 @@ from fakekube.base.golang.timestamps import print_time
 from fakekube.base.objects import Object
 from fakekube.controllers.recorder import Recorder
 from fakekube.nodes.container_events import record_container_events
-from fakekube.nodes.images.names import is_of_image
 from fakekube.nodes.node_state import Exit
 from fakekube.nodes.plans import PodPlan
 from fakekube.nodes.pod_state import Container, PodState, State, containers_by_name
@@ -139,11 +138,10 @@ class PodWorkers:
     def adopt(self, pod: Object, plan: PodPlan | None) -> None:
         """Makes a state machine for a pod whose containers run with the images in its status; the next sync applies others."""
         worker = self._workers[pod["metadata"]["uid"]] = self._begin(pod, plan or PodPlan(), self._clock.monotonic())
-        statuses = {one["name"]: one for one in pod["status"]["containerStatuses"]}
+        images = {one["name"]: one["image"] for one in pod["status"]["containerStatuses"]}
         for one in worker.state.containers:
-            status = statuses.get(one.name)
-            if status is not None and not is_of_image(status, one.spec.get("image", "")):
-                one.spec = {**one.spec, "image": status["image"]}
+            if one.name in images:
+                one.spec = {**one.spec, "image": images[one.name]}
 
     def retry(self, uid: str) -> None:
         """Lets the next sync of a pod try again what could not be started, although the pod has not changed."""

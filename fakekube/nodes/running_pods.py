@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fakekube.base.objects import Object, StoredObject
 from fakekube.nodes.container_events import record_container_events, starting_events
-from fakekube.nodes.images.names import image_fields, is_of_image
+from fakekube.nodes.images.names import image_id
 from fakekube.nodes.node_state import Exit, state_of
 from fakekube.nodes.plans import Run, failed_start
 from fakekube.nodes.pod_status import NEVER, container_id
@@ -59,9 +59,11 @@ def ephemeral_statuses(
 
 
 def _running_status(pod: StoredObject, container: StoredObject, now: str) -> Object:
+    image = container.get("image", "")
     return {
         "name": container["name"],
-        **image_fields(container.get("image", "")),
+        "image": image,
+        "imageID": image_id(image),
         "containerID": container_id(pod["metadata"]["uid"], container["name"]),
         "restartCount": 0,
         "ready": False,
@@ -89,7 +91,7 @@ def has_other_images(pod: StoredObject) -> bool:
     if status.get("observedGeneration", 0) == pod["metadata"].get("generation", 0):
         return False
     images = {one["name"]: one.get("image") for one in pod["spec"]["containers"]}
-    return any(not is_of_image(one, images.get(one["name"]) or "") for one in status.get("containerStatuses") or ())
+    return any(one["image"] != images.get(one["name"]) for one in status.get("containerStatuses") or ())
 
 
 def sync_ephemeral_containers(kubelet: StatusManager, pod: Object, exits: Sequence[Exit]) -> tuple[Object, Sequence[Exit]]:

@@ -33,6 +33,7 @@ SIZES: Mapping[str, str] = {
     "apiserver/endpoints/handlers/connect.py": "a verb of its own, whose subresources are imported when they are used",
     "cli/record.py": "a command of its own",
     "powers/columns.py": "the marks of every cluster import it, and not the rows",
+    "nodes/images/names.py": "one home for what rules, statuses, files and look-ups read of a name",
     "nodes/metrics_api.py": "every cluster imports it, and few import its server",
     "apimachinery/cel/cost/limits.py": "one home for facts that four rooms need",
     "apiserver/controlplane/control_loop.py": "the base class of the modules beside it, and of the aggregator's controller",

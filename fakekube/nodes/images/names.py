@@ -1,15 +1,15 @@
-"""The names of images: their parts, those under which an image is looked up, and those that containerd gives it in statuses.
+"""The names of images: their parts, those under which an image is looked up, and the ids of images.
 
-Specified by: containerd's internal/cri/server/container_status.go; github.com/distribution/reference/normalize.go
-(splitDockerDomain).
+A name is REPOSITORY[:TAG][@DIGEST], as in docker.io/library/busybox:1.36; a colon before the last slash belongs to the port of
+a registry. All rooms that read a name of an image use these functions.
+
+Specified by: github.com/distribution/reference/reference.go.
 """
 
 from __future__ import annotations
 
 import hashlib
 from fnmatch import fnmatchcase
-
-from fakekube.base.objects import StoredObject
 
 
 def split_name(image: str) -> tuple[str, str, str]:
@@ -35,37 +35,7 @@ def is_matched(image: str, pattern: str) -> bool:
     return any(fnmatchcase(name, pattern) for name in names_of(image))
 
 
-# --- In statuses of containers ----------------------------------------------------------------------------------------
-
-
-def image_fields(image: str) -> dict[str, str]:
-    """Returns the fields of a container status about the image of a container that has run, as containerd names it.
-
-    Args:
-        image: the name in the spec; busybox stands for docker.io/library/busybox:latest.
-    """
-    repository, tag, digest = split_name(image)
-    repository = _with_domain(repository)
-    if digest:  # an image that was not pulled by a tag has none: its name is its id
-        return {"image": f"sha256:{_hash(digest)}", "imageID": f"{repository}@{digest}"}
-    resolved = f"{repository}:{tag or 'latest'}"
-    return {"image": resolved, "imageID": f"{repository}@sha256:{_hash(resolved)}"}
-
-
-def is_of_image(status: StoredObject, image: str) -> bool:
-    """Reports whether a container status names an image: as the spec before the container has run, then as containerd."""
-    return status.get("image") in (image, image_fields(image)["image"])
-
-
-def _with_domain(repository: str) -> str:
-    """Returns the name of a repository with its domain (splitDockerDomain)."""
-    domain, slash, rest = repository.partition("/")
-    if not slash or not (domain == "localhost" or "." in domain or ":" in domain or domain != domain.lower()):
-        domain, rest = "docker.io", repository
-    if domain == "index.docker.io":
-        domain = "docker.io"
-    return f"{domain}/library/{rest}" if domain == "docker.io" and "/" not in rest else f"{domain}/{rest}"
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def image_id(image: str) -> str:
+    """Returns the id of an image in container statuses: its digest, or one that depends on its name."""
+    repository, _, digest = split_name(image)
+    return f"{repository}@{digest or 'sha256:' + hashlib.sha256(image.encode()).hexdigest()}"
