@@ -8,5 +8,6 @@ sets, `atoms` and `containers` the operations on values, `schema` the atoms of t
 from __future__ import annotations
 
 from fakekube.apimachinery.patch.apply.manager import FieldManager, OtherVersion, decode_unstructured, excluding, including
+from fakekube.apimachinery.patch.apply.updater import without_managed_fields
 
-__all__ = ["FieldManager", "OtherVersion", "decode_unstructured", "excluding", "including"]
+__all__ = ["FieldManager", "OtherVersion", "decode_unstructured", "excluding", "including", "without_managed_fields"]

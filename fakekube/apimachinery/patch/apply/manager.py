@@ -25,7 +25,17 @@ from fakekube.apimachinery.patch.apply.atoms import Atom, TypingError
 from fakekube.apimachinery.patch.apply.fieldpath import FieldSet, field, print_path
 from fakekube.apimachinery.patch.apply.managed_fields import APPLY, UPDATE, EntryError, Managed, Manager, Owned
 from fakekube.apimachinery.patch.apply.schema import atom_of, custom_atom_of
-from fakekube.apimachinery.patch.apply.updater import Change, Changes, Conflicts, Filter, Owners, Typed, UnknownVersion, Updater
+from fakekube.apimachinery.patch.apply.updater import (
+    Change,
+    Changes,
+    Conflicts,
+    Filter,
+    Owners,
+    Typed,
+    UnknownVersion,
+    Updater,
+    without_managed_fields,
+)
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.printing import zero
 from fakekube.apimachinery.schema.trees import holds_raw_values, text_of, without_texts
@@ -245,7 +255,7 @@ class FieldManager:
 
     def _attribute(self, live: Object | None, new: Object, managed: Managed, manager: str, now: datetime) -> Managed:
         """Returns the managers after a change: the manager becomes the only owner of the changed fields."""
-        old = self._as_typed(_without_entries(live) if live is not None else self._empty)
+        old = self._as_typed(without_managed_fields(live) if live is not None else self._empty)
         current = self._as_typed(new)
         if self._custom:
             current.check(duplicates=True)
@@ -322,7 +332,7 @@ class FieldManager:
         except TypingError as error:
             what = f"failed to convert new object ({self._describe(live)}) to smd typed"
             raise uninterpreted_error(f"{problem}: {what}: {error}") from None
-        return self._attribute(None, _without_entries(live), managed, _BEFORE_FIRST_APPLY, now).cap_update_managers()
+        return self._attribute(None, without_managed_fields(live), managed, _BEFORE_FIRST_APPLY, now).cap_update_managers()
 
     def _apply(
         self, live: Object, applied: Any, managed: Managed, *, manager: str, force: bool, now: datetime
@@ -527,15 +537,6 @@ def _decode_or_empty(before: list[Any]) -> Managed:
         return managed_fields.decode(before)
     except EntryError:
         return Managed()
-
-
-def _without_entries(obj: Object) -> Object:
-    metadata = obj.get("metadata")
-    if not metadata or "managedFields" not in metadata:
-        return obj
-    left = dict(metadata)
-    del left["managedFields"]
-    return {**obj, "metadata": left}
 
 
 def _has_uid(obj: Object | None) -> bool:

@@ -57,17 +57,19 @@ def merge(type: Type, live: Object, configuration: Object, *, custom: bool) -> O
     if atomics:
         text = f"may not mutate atomic arrays, maps or structs: {', '.join(atomics)}"
         raise ConfigurationError(f"invalid ApplyConfiguration: {text}")
-    _check_typed(atom, _without_managed_fields(live), "original object", duplicates=True)
+    _check_typed(atom, without_managed_fields(live), "original object", duplicates=True)  # managedFields need no validation
     found: Object = atom.merge(live, applied.value)
     return found
 
 
-def _without_managed_fields(obj: Object) -> Object:
-    """Returns the object without managedFields, which need no validation and are large."""
+def without_managed_fields(obj: Object) -> Object:
+    """Returns the object without managedFields; itself if it has none."""
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or "managedFields" not in metadata:
         return obj
-    return {**obj, "metadata": {name: item for name, item in metadata.items() if name != "managedFields"}}
+    left = dict(metadata)
+    del left["managedFields"]
+    return {**obj, "metadata": left}
 
 
 def _check_typed(atom: Atom, value: Object, what: str, *, duplicates: bool = False) -> Typed:

@@ -29,6 +29,7 @@ from fakekube.apimachinery.patch import (
     json_patch,
     strategic,
 )
+from fakekube.apimachinery.patch.apply import without_managed_fields
 from fakekube.apimachinery.patch.literals import as_written, has_ambiguous_literals, loads_with_literals
 from fakekube.apimachinery.patch.merge_patch import INVALID, apply_merge_patch, decode_merge_patch
 from fakekube.apimachinery.schema.trees import MAX_TEXT, are_equal, copy_with_texts
@@ -401,18 +402,12 @@ def _to_storage(scope: Scope, record: Record[Document] | None, live: Object | No
     An apply that changes only the managers leaves the fields that the version of the request does not have.
     """
     resource, obj = scope.resource, patch(live)
-    converts = resource.to_storage is not None and not resource.custom
-    if converts and patch.creates and record is not None and live is not None and _differ_in_managers(obj, live):
+    converts = patch.creates and resource.to_storage is not None and not resource.custom
+    if converts and record is not None and live is not None and are_equal(*map(without_managed_fields, (obj, live))):
         stored = _copy_object(record.value.object)
         restore(stored["metadata"], obj["metadata"], "managedFields")
         return stored
     return conversion.to_storage(resource, obj)
-
-
-def _differ_in_managers(obj: Object, live: Object) -> bool:
-    """Reports whether two objects are equal but for their managedFields."""
-    one, other = ({**each, "metadata": {**each["metadata"], "managedFields": None}} for each in (obj, live))
-    return are_equal(one, other)
 
 
 def _patch_object(scope: Scope, representation: negotiation.MediaType, patch: Patch) -> Response:
