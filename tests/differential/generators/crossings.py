@@ -29,7 +29,7 @@ def versions_of(api: Api, kind: Kind) -> list[Kind]:
 
 
 def tell_crossings(story: Story) -> None:
-    """Creates in one version; reads, updates, patches and applies in another; with watches and Tables."""
+    """Reads, updates, patches, applies and watches an object, each time in a version that is drawn, and removes it in one."""
     client, rng = story.client, story.rng
     ways = versions_of(story.editor.api, story.kind)
 
@@ -40,7 +40,7 @@ def tell_crossings(story: Story) -> None:
         return {**body, "apiVersion": kind.api_version, "kind": kind.name}
 
     body = story.named(story.edited(story.sample(), story.times(0, 1, 2)), "s")
-    first = rng.choice(ways)
+    removed_in = rng.choice(ways)
     reply = client.post(at(story.kind), body)
     if reply.status != 201:
         reply = client.post(at(story.kind), story.named(story.sample(), "s"))
@@ -88,4 +88,4 @@ def tell_crossings(story: Story) -> None:
                     quiet=0.3,
                 )
     finally:
-        story.remove(f"{at(first)}/{name}")
+        story.remove(f"{at(removed_in)}/{name}")
