@@ -22,7 +22,7 @@ from fakekube.checker.trial import DOES_NOT_WATCH, Baseline, Provocation, Trial
 from fakekube.checker.verdict import BLAMED, NotExercised, Outcome, Run, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from fakekube.checker.rule import Rule
 
@@ -45,36 +45,42 @@ def unmet_requirement(baseline: Baseline, rule: Rule) -> str:
 
 def run_rule(baseline: Baseline, rule: Rule, inspections: Inspections) -> Run:
     """Runs a fresh rule of the same class on a cluster of its own."""
-    return run_in_turn(baseline, [rule], inspections)[rule]
+    return dict(run_in_turn(baseline, [rule], inspections))[rule]
 
 
-def run_in_turn(baseline: Baseline, rules: Sequence[Rule], inspections: Inspections) -> dict[Rule, Run]:
+def run_in_turn(baseline: Baseline, rules: Sequence[Rule], inspections: Inspections) -> Iterator[tuple[Rule, Run]]:
     """Runs fresh rules of the same classes one after the other, with one client on one cluster.
 
-    Returns the results that count: that of the first rule, and those of the following ones that the client passes. The others
+    Yields the results that count: that of the first rule, and those of the following ones that the client passes. The others
     have to be run with clients of their own: a rule that is not passed may suffer from what the client has undergone before, and
-    what follows a failure is not run.
+    what follows a failure is not run. A failure is yielded when the client does not run any more.
     """
     if baseline.session.time_is_up():
-        return {rules[0]: Run(Verdict.not_exercised(baseline.session.TIME_IS_UP), 0.0)}
+        yield rules[0], Run(Verdict.not_exercised(baseline.session.TIME_IS_UP), 0.0)
+        return
     life = _Life(baseline, inspections)
-    found: dict[Rule, Run] = {}
+    failed: tuple[Rule, Run] | None = None
     try:
         for rule in rules:
             begun = time.monotonic()
             if reason := unmet_requirement(baseline, rule):  # another run has shown this meanwhile
-                found[rule] = Run(Verdict.not_exercised(reason), 0.0)
+                yield rule, Run(Verdict.not_exercised(reason), 0.0)
                 continue
             first = not life.has_begun()
             verdict = life.exercise(rule.make_fresh())
+            result = rule, Run(verdict, time.monotonic() - begun)
             if first or verdict.outcome is Outcome.PASS:
                 life.keep(verdict)
-                found[rule] = Run(verdict, time.monotonic() - begun)
+                if verdict.outcome in BLAMED:
+                    failed = result
+                else:
+                    yield result
             if verdict.outcome in BLAMED or not life.goes_on() or baseline.session.time_is_up():
                 break
     finally:
         life.stop()
-    return found
+    if failed is not None:
+        yield failed
 
 
 class _Life:

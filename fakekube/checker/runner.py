@@ -195,7 +195,7 @@ class _Check:
         if len(rules) == 1:
             return {rules[0]: self._finish(rules[0], self._run_first(rules[0]), begun)}
         results = run_in_turn(self._baseline, rules, self._inspections)
-        return {rule: self._finish(rule, first, begun) for rule, first in results.items()}
+        return {rule: self._finish(rule, first, begun) for rule, first in results}
 
     def _finish(self, rule: Rule, first: Run, begun: float) -> Run:
         """Returns the result of a rule after a second run, if it needs one, and tells it."""
@@ -270,7 +270,7 @@ def _excuse(verdict: Verdict, calm: float) -> Verdict:
 _WORK, _LAST_STARTS = 0.5, 20
 #: Until rules have finished, the estimate trusts the expected seconds as if rules of so many seconds had taken what was expected.
 _PRIOR = 20.0
-#: The part of its seconds that a running life still takes at least, however long it has run.
+#: The part of its seconds, and of those that it has taken, that a running life still takes at least.
 _LEAST_LEFT = 0.2
 
 
@@ -280,7 +280,7 @@ class _Life:
 
     rules: set[Rule]
     begun: float | None = None
-    """When it began, by `time.monotonic()`; None while it waits."""
+    """When the first of them began, by `time.monotonic()`; None while it waits."""
 
     def expected_seconds(self) -> float:
         return sum(rule.expected_seconds for rule in self.rules)
@@ -318,6 +318,9 @@ class Estimate:
         with self._lock:
             self._expected += rule.expected_seconds
             self._taken += seconds
+            for life in self._lives:
+                if rule in life.rules:
+                    life.begun = time.monotonic()
             self._take_out([rule])
 
     def leave(self, rules: Sequence[Rule]) -> None:
@@ -343,7 +346,7 @@ class Estimate:
             if age is not None and age > usual:
                 expected, taken = expected + usual, taken + age
         scale = taken / expected
-        left = [scale * usual if age is None else max(scale * usual - age, _LEAST_LEFT * scale * usual) for usual, age in lives]
+        left = [max(scale * usual - (age or 0.0), _LEAST_LEFT * max(scale * usual, age or 0.0)) for usual, age in lives]
         start = mean(self._starts[-_LAST_STARTS:]) + _WORK
         starting = len(left) * start / self._processors
         return max(sum(left) / min(self._at_once, len(left)), starting, *left, 1.0)

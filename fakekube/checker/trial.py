@@ -17,7 +17,7 @@ from fakekube.checker.alterations import changes_of_all
 from fakekube.checker.client_run import ClientRun, Decided, HotLoop
 from fakekube.checker.reaction import Copy, Effect, Reaction, children_of, has_delivered, written_fields
 from fakekube.checker.sample import new_token
-from fakekube.checker.trace import CLOSED, Call, Stream, StreamKey, excerpt, lines_of
+from fakekube.checker.trace import CLOSED, LEASES, Call, Stream, StreamKey, excerpt, lines_of
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.controllers.client import ApiError, UnknownResource
 
@@ -146,6 +146,11 @@ class Baseline:
     def has_several_watches(self, key: StreamKey) -> bool:
         """Reports whether the client keeps several watches of a stream open, so that they cannot be told apart."""
         return self.watches.get(key, 0) > 1
+
+    def replicas(self) -> int:
+        """Returns of how many equal processes the client consists: the candidates for a lease each watch all of its streams."""
+        is_elected = any(call.collection == LEASES for call in self.trial.trace)
+        return max(min(self.watches.values(), default=1), 1) if is_elected else 1
 
     def is_shared(self, key: StreamKey) -> bool:
         """Reports whether requests of a stream have several purposes, so that a list may not belong to the watch after it."""

@@ -93,8 +93,9 @@ class IdleRequests(RequestEconomy):
             if count >= max(self.TIMES, length / self.SUSPECTED, renewed):
                 return Verdict.warning(shown, *same)
         watches = Counter(call.stream for call in idle if call.is_watch)
+        replicas = trial.baseline.replicas()
         for key, count in watches.most_common(1):
-            if count > max(3, length / self.REOPENS, renewed):
+            if count > replicas * max(3, length / self.REOPENS, renewed):
                 same = trial.excerpt([call for call in idle if call.stream == key])
                 return Verdict.warning(f"opens {key} {count} times within {length:.0f} idle seconds", *same)
         written: dict[tuple[str, str], list[Call]] = {}
@@ -134,7 +135,7 @@ class IdleRequests(RequestEconomy):
                     )
         opened = Counter(call.stream for call in trial.trace.open_watches())
         for key, count in opened.most_common(1):
-            if count > 1:
+            if count > trial.baseline.replicas():
                 same = [call for call in trial.trace.open_watches() if call.stream == key]
                 return Verdict.warning(f"keeps {count} equal watches of {key} open", *trial.excerpt(same))
         return None

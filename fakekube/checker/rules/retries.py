@@ -108,19 +108,21 @@ def _is_woken(trial: Trial, refused: Call, following: Call) -> bool:
     """Reports whether a refused write and the next attempt may come from different events of the same copy: for many queues the
     second one is new work, and not a repetition.
 
-    An event between them is one reason. Another one is an event from before the refused write, if the next attempt comes at once:
-    several workers, or a queue with an entry for each event, may be behind. So may be one worker that has written to the copy
-    before: it was busy when the event of that write came. The event of the creation of the copy does not count.
+    An event between them is one reason. Another one is an event from before the refused write, if the next attempt comes at once,
+    or if requests about the copy begin at once and lead to it: several workers, or a queue with an entry for each event, may be
+    behind. So may be one worker that has written to the copy before: it was busy when the event of that write came. The event of
+    the creation of the copy does not count.
     """
     if not refused.is_write:
         return False
     copies = [copy for copy in trial.copies if refused.mentions(copy.token)]
     created = {obj["metadata"]["resourceVersion"] for copy in copies for obj in copy.objects}
-    before = _calls_about(trial, copies, refused)
+    about = _calls_about(trial, copies, following)
+    before = [call for call in about if call.number < refused.number]
     begun = min([refused.at - _BEHIND, *(call.at for call in before[-1:])])
-    pace = median([late.at - (early.end or early.at) for early, late in pairwise([*before, refused])] or [0.0])
-    usual = max(pace, _AT_ONCE + _AT_ONCE_LATER * (trial.session.slowness() - 1))
-    at_once = following.at - (refused.end or refused.at) < usual
+    pace = median(_pauses([*before, refused]) or [0.0])
+    usual = max(_UNEVEN * pace, _AT_ONCE + _AT_ONCE_LATER * (trial.session.slowness() - 1))
+    at_once = all(pause < usual for pause in _pauses([*about[len(before) :], following]))
     return any(
         refused.at < event.at < following.at
         or (at_once and begun < event.at <= refused.at and str(event.revision) not in created)
@@ -131,18 +133,23 @@ def _is_woken(trial: Trial, refused: Call, following: Call) -> bool:
     )
 
 
-def _calls_about(trial: Trial, copies: Sequence[Copy], refused: Call) -> list[Call]:
+def _calls_about(trial: Trial, copies: Sequence[Copy], last: Call) -> list[Call]:
     """Returns the requests about some copies before another one, without watches."""
     return [
         call
         for call in trial.trace.since(-1)
-        if not call.is_watch and call.number < refused.number and any(call.mentions(copy.token) for copy in copies)
+        if not call.is_watch and call.number < last.number and any(call.mentions(copy.token) for copy in copies)
     ]
 
 
+def _pauses(calls: Sequence[Call]) -> list[float]:
+    """Returns the seconds between the end of each call and the next one."""
+    return [late.at - (early.end or early.at) for early, late in pairwise(calls)]
+
+
 #: A client may be so many seconds behind the events; a worker takes the next entry of its queue within so many seconds, and on a
-#: busy machine within so many more, or within its usual time between two requests about an object.
-_BEHIND, _AT_ONCE, _AT_ONCE_LATER = 0.5, 0.1, 0.5
+#: busy machine within so many more, or within its usual time between two requests about an object, as far as that is even.
+_BEHIND, _AT_ONCE, _AT_ONCE_LATER, _UNEVEN = 0.5, 0.1, 0.5, 1.25
 
 
 def _is_shared(trial: Trial, call: Call) -> bool:

@@ -75,6 +75,17 @@ def test_a_rule_that_takes_longer_than_expected_tells_so_while_it_runs(clock: Cl
     assert estimate.seconds() > 80.0
 
 
+def test_the_next_rule_of_a_life_begins_when_the_one_before_has_ended(clock: Clock) -> None:
+    life = rules(20.0, 20.0)
+    estimate = estimate_of([life], [0.1])
+    estimate.begin(life)
+    clock.now += 20.0
+    estimate.record(life[0], 20.0)
+    assert estimate.seconds() == pytest.approx(20.0)
+    clock.now += 5.0
+    assert estimate.seconds() == pytest.approx(15.0)
+
+
 def test_rules_that_a_life_has_left_have_clients_of_their_own(clock: Clock) -> None:
     life = rules(1.0, 1.0, 1.0, 1.0)
     estimate = estimate_of([life], [9.5])

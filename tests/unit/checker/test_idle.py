@@ -9,13 +9,16 @@ import pytest
 
 import fakekube
 from fakekube.checker.rules.economy import IdleRequests, NeedlessWrites, _changes_only_times, _find_needless
+from fakekube.checker.trace import LEASES
+from fakekube.checker.trial import Baseline
 
 SECONDS = 60.0
 
 
-def judged(*calls: Any) -> str:
+def judged(*calls: Any, replicas: int = 1) -> str:
     copies = [SimpleNamespace(deleted=False), SimpleNamespace(deleted=False)]
-    trial: Any = SimpleNamespace(session=SimpleNamespace(idle=None), copies=copies, excerpt=list)
+    baseline = SimpleNamespace(replicas=lambda: replicas)
+    trial: Any = SimpleNamespace(session=SimpleNamespace(idle=None), copies=copies, baseline=baseline, excerpt=list)
     verdict = IdleRequests()._judge_repetitions(trial, calls, SECONDS)
     return "pass" if verdict is None else str(verdict.outcome)
 
@@ -57,6 +60,20 @@ def lists(each: float, pause: float) -> list[Any]:
 )
 def test_heartbeats_and_reconnects_are_rare_and_change_something(calls: list[Any], verdict: str) -> None:
     assert judged(*calls) == verdict
+
+
+def test_each_replica_may_watch_again() -> None:
+    calls = requests("watch", 8.0) * 2
+    assert (judged(*calls), judged(*calls, replicas=2)) == ("warn", "pass")
+
+
+@pytest.mark.parametrize(("resource", "watches", "replicas"), [(LEASES, (2, 2), 2), (LEASES, (2, 1), 1), ("pods", (2, 2), 1)])
+def test_candidates_for_a_lease_are_replicas_if_each_stream_has_as_many_watches(
+    resource: str, watches: tuple[int, int], replicas: int
+) -> None:
+    trial = SimpleNamespace(trace=[SimpleNamespace(collection=resource)])
+    baseline: Any = SimpleNamespace(trial=trial, watches=dict(zip("ab", watches, strict=True)))
+    assert Baseline.replicas(baseline) == replicas
 
 
 def write(revision: int, name: str = "a", verb: str = "patch", kind: str = "application/merge-patch+json", **more: Any) -> Any:

@@ -107,10 +107,13 @@ def test_equal_creates_at_once_are_several_children_and_no_repetition(count: int
     assert (RetryAfterOnWrite().find_failure(refused(count)) is not None) is broken
 
 
-def refused_after_events(*events: tuple[float, int], after: float, slowness: float = 1.0, written: float = 0.0) -> Any:
+def refused_after_events(
+    *events: tuple[float, int], after: float, slowness: float = 1.0, written: float = 0.0, reads: tuple[float, ...] = ()
+) -> Any:
     """A run in which an update was refused with Retry-After after some events of its copy, and an equal one follows.
 
     `written`: when the client had written to the copy before; 0 if it had not.
+    `reads`: how long after the refusal the client reads the copy before it writes again.
     """
     kind = {"verb": "patch", "path": "/api/v1/namespaces/default/pods/a-xyz", "resource": "pods", "name": "a-xyz"}
     kind |= {"is_write": True, "is_watch": False, "is_list": False, "exchange": SimpleNamespace(raw_body=b"{}")}
@@ -119,9 +122,11 @@ def refused_after_events(*events: tuple[float, int], after: float, slowness: flo
     watch = SimpleNamespace(
         is_watch=True, is_list=False, is_write=False, events=told, stream="pods", sends_initial_events=False, status=200
     )
+    get = kind | {"verb": "get", "is_write": False, "status": 200, "retry_after": 0}
     calls = [
         SimpleNamespace(**kind, at=1.0, end=1.0, status=429, retry_after=4, number=1),
-        SimpleNamespace(**kind, at=1.0 + after, end=1.2 + after, status=200, retry_after=0, number=2),
+        *(SimpleNamespace(**get, at=1.0 + late, end=1.0 + late, number=2) for late in reads),
+        SimpleNamespace(**kind, at=1.0 + after, end=1.2 + after, status=200, retry_after=0, number=3),
     ]
     copy = SimpleNamespace(token="xyz", objects=[{"metadata": {"name": "a-xyz", "resourceVersion": "7"}}])
     earlier = [SimpleNamespace(**kind, at=written, end=min(written + 0.05, 0.98), number=0)] if written else []
@@ -160,6 +165,13 @@ def test_a_worker_was_busy_when_the_event_of_its_own_write_came() -> None:
 def test_a_worker_takes_its_usual_time_for_the_next_entry_of_its_queue() -> None:
     assert RetryAfterOnWrite().find_failure(refused_after_events((0.3, 8), after=0.5, written=0.25)) is None
     assert RetryAfterOnWrite().find_failure(refused_after_events((0.95, 8), after=0.5, written=0.9)) is not None
+
+
+def test_new_work_may_begin_with_reads_at_once() -> None:
+    events = [(0.98, 7), (0.99, 8)]
+    assert RetryAfterOnWrite().find_failure(refused_after_events(*events, after=0.24, reads=(0.08, 0.16))) is None
+    assert RetryAfterOnWrite().find_failure(refused_after_events(*events, after=0.24, reads=(0.2,))) is not None
+    assert RetryAfterOnWrite().find_failure(refused_after_events(*events, after=0.24, reads=(0.01,))) is not None
 
 
 def test_an_early_write_counts_only_if_it_happens_twice() -> None:

@@ -164,7 +164,7 @@ def verdicts_of(life: Lives, monkeypatch: pytest.MonkeyPatch, unmet: Sequence[in
         execution, "unmet_requirement", lambda baseline, rule: "another run has shown it" if rule in left_out else ""
     )
     baseline: Any = SimpleNamespace(session=SimpleNamespace(time_is_up=lambda: False))
-    found = execution.run_in_turn(baseline, rules, execution.Inspections())
+    found = dict(execution.run_in_turn(baseline, rules, execution.Inspections()))
     counted = [found[rule].verdict for rule in rules if rule in found and rule not in left_out]
     assert (life.kept, life.stopped) == (counted, 1)
     return [found[rule].verdict if rule in found else None for rule in rules]
