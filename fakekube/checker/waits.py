@@ -80,26 +80,27 @@ def await_quiet(trial: Trial, mark: int, tokens: Sequence[str] = ()) -> float:
     at all, except watches and those of leases.
 
     A client that works slowly, or pauses between its writes, is quiet when it has sent nothing for longer than its longest pause
-    until now.
+    until now. Discovery is part of its work: a process that is started for each request, such as kubectl, begins with it.
 
     Returns when the last such request ended, in seconds of the trial, or 0.
     """
     begun = trial.now
 
-    def periods() -> list[tuple[float, float]]:
+    def sent() -> list[Call]:
         calls = [call for call in trial.trace.since(mark) if not call.is_watch and call.collection != LEASES]
-        named = [call for call in calls if not tokens or any(call.mentions(token) for token in tokens)]
-        return [(call.at, call.end or trial.now) for call in named]
+        return [call for call in calls if not tokens or not call.resource or any(map(call.mentions, tokens))]
 
     def is_quiet() -> bool:
-        found = periods()
+        calls = sent()
+        periods = [(call.at, call.end or trial.now) for call in calls]
         least = trial.session.quiet * trial.session.slowness()
-        pauses = [after[0] - before[1] for before, after in pairwise([(begun, begun), *found])] if tokens else []
-        needed = max(least, min(_PAUSES * max(pauses, default=0.0), _LONGEST_PAUSE)) if found or not tokens else _FIRST * least
-        return trial.now - max((end for _, end in found), default=begun) >= needed
+        pauses = [after[0] - before[1] for before, after in pairwise([(begun, begun), *periods])] if tokens else []
+        reacts = not tokens or any(call.resource for call in calls)
+        needed = max(least, min(_PAUSES * max(pauses, default=0.0), _LONGEST_PAUSE)) if reacts else _FIRST * least
+        return trial.now - max((end for _, end in periods), default=begun) >= needed
 
     trial.await_until(is_quiet, max(_LONGEST, trial.session.seconds))
-    return max((end for _, end in periods()), default=0.0)
+    return max((call.end or trial.now for call in sent()), default=0.0)
 
 
 #: The longest time to wait until a client is quiet, in seconds.

@@ -12,16 +12,22 @@ from fakekube.checker.waits import await_quiet
 
 
 class Run:
-    """A run whose time passes only while it waits, and whose client sends requests of 0.1 s at given times."""
+    """A run whose time passes only while it waits, and whose client sends requests of 0.1 s at given times, and discovery at
+    others."""
 
-    def __init__(self, *sent: float, slowness: float = 1.0) -> None:
+    def __init__(self, *sent: float, slowness: float = 1.0, discovery: Sequence[float] = ()) -> None:
         self.now = 0.0
         self.session = SimpleNamespace(quiet=0.8, seconds=10.0, slowness=lambda: slowness)
-        self.trace = SimpleNamespace(since=lambda mark: self._calls(sent))
+        self.trace = SimpleNamespace(since=lambda mark: self._calls(sent, discovery))
 
-    def _calls(self, sent: Sequence[float]) -> list[Any]:
-        kind = {"is_watch": False, "collection": "configmaps", "mentions": lambda token: token == "bcdfgh"}  # noqa: S105
-        return [SimpleNamespace(at=at, end=at + 0.1, **kind) for at in sent if at <= self.now]
+    def _calls(self, sent: Sequence[float], discovery: Sequence[float]) -> list[Any]:
+        calls = sorted([(at, "configmaps") for at in sent] + [(at, "") for at in discovery])
+        return [self._call(at, resource) for at, resource in calls if at <= self.now]
+
+    @staticmethod
+    def _call(at: float, resource: str) -> Any:
+        names = {"collection": resource, "resource": resource, "mentions": lambda token: resource and token == "bcdfgh"}  # noqa: S105
+        return SimpleNamespace(at=at, end=at + 0.1, is_watch=False, **names)
 
     def await_until(self, condition: Callable[[], bool], seconds: float) -> bool:
         end = self.now + seconds
@@ -44,6 +50,17 @@ class Run:
 def test_a_client_is_quiet_after_its_last_request(sent: tuple[float, ...]) -> None:
     run: Any = Run(*sent, slowness=2.0)
     assert await_quiet(run, -1, ["bcdfgh"]) == pytest.approx(sent[-1] + 0.1)
+
+
+@pytest.mark.parametrize(("discovery", "last"), [((1.0, 3.5, 5.5), 8.1), ((1.0,), 1.3), ((), 1.3)])
+def test_discovery_within_a_reaction_is_work(discovery: tuple[float, ...], last: float) -> None:
+    run: Any = Run(1.2, 8.0, discovery=discovery)
+    assert await_quiet(run, -1, ["bcdfgh"]) == pytest.approx(last)
+
+
+def test_discovery_before_the_first_request_is_no_reaction() -> None:
+    run: Any = Run(4.0, discovery=(0.5,))
+    assert await_quiet(run, -1, ["bcdfgh"]) == pytest.approx(4.1)
 
 
 def test_a_heartbeat_does_not_keep_a_client_busy() -> None:
