@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from heapq import heapify, heapreplace
 from statistics import mean
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,9 @@ Progress = Callable[[str], None]
 _AT_ONCE = 16
 #: How many second runs, which confirm failures, run at once.
 _AT_ONCE_CONFIRMING = 8
+
+#: A client that lists so rarely, in seconds, waits most of the time: a start takes less than its next rule with the same client.
+_RARELY = 5.0
 
 #: Seconds for which this process may stand still during a second run whose verdict counts.
 _STALLED_AGAIN = 4.0
@@ -167,7 +171,8 @@ class _Check:
             reason = unmet_requirement(self._baseline, rule)
             if reason:
                 found[rule] = Run(Verdict.not_exercised(reason), 0.0)
-        lives = group_by_life([rule for rule in rules if rule not in found])
+        apply = [rule for rule in rules if rule not in found]
+        lives = group_by_life(apply) if self._baseline.poll_seconds() < _RARELY else [[rule] for rule in apply]
         lives.sort(key=lambda life: -sum(rule.expected_seconds for rule in life))
         count = sum(map(len, lives))
         self._estimate = Estimate(self._baseline, lives, _AT_ONCE)
@@ -346,10 +351,16 @@ class Estimate:
             if age is not None and age > usual:
                 expected, taken = expected + usual, taken + age
         scale = taken / expected
-        left = [max(scale * usual - (age or 0.0), _LEAST_LEFT * max(scale * usual, age or 0.0)) for usual, age in lives]
-        start = mean(self._starts[-_LAST_STARTS:]) + _WORK
-        starting = len(left) * start / self._processors
-        return max(sum(left) / min(self._at_once, len(left)), starting, *left, 1.0)
+        running = [max(scale * usual - age, _LEAST_LEFT * max(scale * usual, age)) for usual, age in lives if age is not None]
+        start = (mean(self._starts[-_LAST_STARTS:]) + _WORK) / self._processors
+        places = running + [0.0] * (self._at_once - len(running))
+        heapify(places)
+        started = 0.0
+        for seconds in (scale * usual for usual, age in lives if age is None):
+            begin = max(places[0], started)
+            started = begin + start
+            heapreplace(places, begin + seconds)
+        return max(*places, started, 1.0)
 
     def __str__(self) -> str:
         with self._lock:
