@@ -86,12 +86,12 @@ def await_quiet(trial: Trial, mark: int, tokens: Sequence[str] = ()) -> float:
     """
     begun = trial.now
 
-    def sent() -> list[Call]:
+    def find_calls() -> list[Call]:
         calls = [call for call in trial.trace.since(mark) if not call.is_watch and call.collection != LEASES]
         return [call for call in calls if not tokens or not call.resource or any(map(call.mentions, tokens))]
 
     def is_quiet() -> bool:
-        calls = sent()
+        calls = find_calls()
         periods = [(call.at, call.end or trial.now) for call in calls]
         least = trial.session.quiet * trial.session.slowness()
         pauses = [after[0] - before[1] for before, after in pairwise([(begun, begun), *periods])] if tokens else []
@@ -100,7 +100,7 @@ def await_quiet(trial: Trial, mark: int, tokens: Sequence[str] = ()) -> float:
         return trial.now - max((end for _, end in periods), default=begun) >= needed
 
     trial.await_until(is_quiet, max(_LONGEST, trial.session.seconds))
-    return max((call.end or trial.now for call in sent()), default=0.0)
+    return max((call.end or trial.now for call in find_calls()), default=0.0)
 
 
 #: The longest time to wait until a client is quiet, in seconds.
