@@ -234,6 +234,9 @@ FIELDS: Final[Mapping[tuple[str, str], tuple[GatedFields, ...]]] = {
         _fields_of("DRAPartitionableDevicesType", "spec.partitionTypeAttribute"),
         _fields_of("DRAOptionalNodeOperations", "spec.skipNodeOperations"),
     ),
+    ("resource.k8s.io", "resourcepoolstatusrequests"): (
+        _fields_of("DRAPartitionableDevicesType", "spec.defaultPartitionTypeAttribute"),
+    ),
     ("scheduling.k8s.io", "podgroups"): (
         _fields_of("TopologyAwareWorkloadScheduling", "spec.schedulingConstraints"),
         _fields_of("DRAWorkloadResourceClaims", "spec.resourceClaims"),

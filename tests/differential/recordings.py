@@ -212,6 +212,22 @@ def _of_declared_rules() -> Iterator[Recording]:
         yield _with_gates(f"v1.37/rules/{name}", "rules_declared", "1.37", gates, "api/all=true")
 
 
+def _of_node_features() -> Iterator[Recording]:
+    """The recordings of rules of gates that nodes declare or kubelets need, with the gates and without them."""
+    gates = (
+        "CSIVolumeHealth",
+        "DRANodeAllocatableResources",
+        "DRAPartitionableDevicesType",
+        "DRAResourcePoolStatus",
+        "InPlacePodVerticalScalingMemoryBackedVolumes",
+    )
+    flags = ["--authorization-mode=Node", "--enable-admission-plugins=NodeRestriction"]
+    options = {"authorization_mode": ("RBAC", "Node"), "enable_admission_plugins": "NodeRestriction"}
+    for name, on in (("node-features", dict.fromkeys(gates, True)), ("node-features-off", {})):
+        config = "resource.k8s.io/v1alpha3=true"
+        yield _with_gates(f"v1.37/rules/{name}", "rules_node_features", "1.37", on, config, flags=flags, **options)
+
+
 def _of_values() -> Iterator[Recording]:
     """The recordings of values at the edges, also with other gates."""
     yield Recording("rules/values", "rules_values")
@@ -324,6 +340,7 @@ RECORDINGS = {
         _with_gates("v1.37/rules/metadata-all", "rules_metadata_all", "1.37", {"AllAlpha": True, "AllBeta": True}, "api/all=true"),
         _with_gates("v1.37/rules/storageversions", "rules_storageversions", "1.37", {}, "api/all=true"),
         *_of_declared_rules(),
+        *_of_node_features(),
         Recording("v1.33/rules/differences", "rules_differences", version="1.33"),
         *_of_older_gates(),
         _with_gates(

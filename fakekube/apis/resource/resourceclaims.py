@@ -280,12 +280,12 @@ def _validate_declared_option(option: Object, path: str) -> list[FieldError]:
 
 
 def _validate_declared_part(request: Object, path: str) -> list[FieldError]:
-    mode = request.get("allocationMode", "")
-    errors = [not_supported(f"{path}.allocationMode", mode, MODES)] if mode not in MODES else []
+    mode, selectors = request.get("allocationMode", ""), len(request.get("selectors") or ())
+    errors = [too_many(f"{path}.selectors", selectors, MAX_ITEMS)] if selectors > MAX_ITEMS else []
+    errors += [not_supported(f"{path}.allocationMode", mode, MODES)] if mode not in MODES else []
     for index, toleration in enumerate(request.get("tolerations") or ()):
-        operator = toleration.get("operator", "")
-        if operator not in OPERATORS:
-            errors.append(not_supported(f"{path}.tolerations[{index}].operator", operator, OPERATORS))
+        where = f"{path}.tolerations[{index}]"
+        errors += [error for error in _validate_toleration(toleration, where) if error.path != f"{where}.value"]
     return errors + validate_declared_derived_attributes(request, path)
 
 

@@ -1,8 +1,9 @@
 """Admission of nodes and of what kubelets write: TaintNodesByCondition, NodeDeclaredFeatureValidator and NodeRestriction.
 
-TaintNodesByCondition taints new nodes as not ready. NodeDeclaredFeatureValidator rejects changes of pods that need features
-which their node does not declare. NodeRestriction restricts the users in the group system:nodes to their own node and the pods
-that run on it; it is off by default, as in kube-apiserver, and kubeadm enables it together with the Node authorizer.
+TaintNodesByCondition taints new nodes as not ready. NodeDeclaredFeatureValidator rejects changes of pods, and slices of devices,
+that need features which their node does not declare. NodeRestriction restricts the users in the group system:nodes to their own
+node and the pods that run on it; it is off by default, as in kube-apiserver, and kubeadm enables it together with the Node
+authorizer.
 
 Specified by: plugin/pkg/admission/{nodetaint,nodedeclaredfeatures,noderestriction},
 k8s.io/component-helpers/nodedeclaredfeatures, k8s.io/kubelet/pkg/apis/well_known_labels.go.
@@ -10,16 +11,18 @@ k8s.io/component-helpers/nodedeclaredfeatures, k8s.io/kubelet/pkg/apis/well_know
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apimachinery.selectors.nodes import selects_node
 from fakekube.apis.core.nodes import CSI_NODE_OF_OTHER_NODE, LEASE_OF_OTHER_NODE
 from fakekube.apis.core.pods import visitor
 from fakekube.apis.core.pods.visitor import api_object_reference, claim_names
 from fakekube.apis.core.serviceaccounts.token import uid_mismatch
 from fakekube.apis.validation.differences import diff
+from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import semantic_deep_equal
 from fakekube.apis.well_known import (
     KUBE_APISERVER_CLIENT_KUBELET_SIGNER_NAME,
@@ -68,22 +71,37 @@ def _changes_init_containers(old: Part, new: Part) -> bool:
     )
 
 
+def _changes_sizes_in_memory(old: Part, new: Part) -> bool:
+    """Reports whether the size of a volume in memory changes; validation admits no other change of volumes."""
+    pairs = zip(old.get("volumes") or (), new.get("volumes") or (), strict=False)
+    return any(one.get("emptyDir") != other.get("emptyDir") for one, other in pairs)
+
+
 #: The features that changes require, in the order of the error text.
 _FEATURES: Mapping[str, Callable[[Part, Part], bool]] = {
     "InPlacePodLevelResourcesVerticalScaling": _changes_pod_resources,
     "InPlacePodVerticalScalingInitContainers": _changes_init_containers,
+    "InPlacePodVerticalScalingMemoryBackedVolumes": _changes_sizes_in_memory,
 }
+_ALLOCATABLE_RESOURCES: Final = "DRANodeAllocatableResources"
 
 
 class NodeDeclaredFeatureValidator(Plugin):
     """See the module."""
 
     name = "NodeDeclaredFeatureValidator"
-    operations = frozenset({Operation.UPDATE})
-    resources = frozenset({("", "pods")})
+    operations = frozenset({Operation.CREATE, Operation.UPDATE})
+    resources = frozenset({("", "pods"), ("resource.k8s.io", "resourceslices")})
     subresources = frozenset({"", "resize"})
 
     def validate(self, attributes: Attributes) -> None:
+        if attributes.resource.plural == "resourceslices":
+            if features.current().enabled(_ALLOCATABLE_RESOURCES) and from_minor(37):
+                _validate_node_allocatable_devices(attributes)
+        elif attributes.operation is Operation.UPDATE:
+            self._validate_pod_update(attributes)
+
+    def _validate_pod_update(self, attributes: Attributes) -> None:
         assert attributes.object is not None and attributes.old is not None
         new, old = attributes.object["spec"], attributes.old["spec"]
         name = new.get("nodeName")
@@ -103,8 +121,38 @@ def _missing_features(attributes: Attributes, name: str, old: Part, new: Part) -
     node = attributes.context.services.get("", "nodes", "", name)
     if node is None:
         raise forbidden(attributes, f"node {go_quote(name)} not found")
-    declared = (node.get("status") or {}).get("declaredFeatures") or ()
-    yield from (feature for feature in required if feature not in declared)
+    yield from (feature for feature in required if not _declares(node, feature))
+
+
+def _declares(node: Part, feature: str) -> bool:
+    return feature in ((node.get("status") or {}).get("declaredFeatures") or ())
+
+
+def _validate_node_allocatable_devices(attributes: Attributes) -> None:
+    """Validates that the nodes of devices with node allocatable resources support them (validateNodeAllocatableDRA)."""
+    assert attributes.object is not None
+    spec = attributes.object["spec"]
+    for device in spec.get("devices") or ():
+        if not device.get("nodeAllocatableResources"):
+            continue
+        for node in _nodes_of_device(attributes, device, device if spec.get("perDeviceNodeSelection") else spec):
+            if not _declares(node, _ALLOCATABLE_RESOURCES):
+                raise forbidden(
+                    attributes, f"node {go_quote(node['metadata']['name'])} does not support {_ALLOCATABLE_RESOURCES} feature"
+                )
+
+
+def _nodes_of_device(attributes: Attributes, device: Part, place: Part) -> Iterable[Part]:
+    """Returns the nodes that `place`, the device or its slice, names. Raises StatusError 403 for one that does not exist."""
+    services, name, selector = attributes.context.services, place.get("nodeName"), place.get("nodeSelector")
+    if name:
+        node = services.get("", "nodes", "", name)
+        if node is None:
+            raise forbidden(attributes, f"node {go_quote(name)} not found for device {go_quote(device['name'])}")
+        return (node,)
+    if selector is not None:
+        return (node for node in services.list("", "nodes") if selects_node(selector, node))
+    return services.list("", "nodes")
 
 
 _RESTRICTED: Final = "node-restriction.kubernetes.io"
@@ -418,6 +466,13 @@ def _check_lease(node: str, attributes: Attributes) -> None:
 def _check_csi_node(node: str, attributes: Attributes) -> None:
     if _name_of(attributes) != node:
         raise forbidden(attributes, CSI_NODE_OF_OTHER_NODE)
+    if attributes.subresource != "status":
+        return
+    if not features.current().enabled("CSIVolumeHealth"):
+        raise forbidden(attributes, "CSIVolumeHealth feature gate is disabled")
+    assert attributes.object is not None and attributes.old is not None
+    if not semantic_deep_equal(attributes.object.get("spec"), attributes.old.get("spec")):
+        raise forbidden(attributes, f"node {go_quote(node)} is not allowed to modify CSINode spec via status")
 
 
 def _check_resource_slice(node: str, attributes: Attributes) -> None:

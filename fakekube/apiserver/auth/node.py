@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from fakekube.apimachinery import features
 from fakekube.apis.core.nodes import CSI_NODE_OF_OTHER_NODE, LEASE_OF_OTHER_NODE
 from fakekube.apis.core.pods.visitor import claim_names, config_map_names, secret_names
 from fakekube.apis.rest.cluster_access import Decision
+from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.well_known import MIRROR_POD_ANNOTATION_KEY, NAMESPACE_NODE_LEASE, NODE_USER_NAME_PREFIX, NODES_GROUP
 from fakekube.apiserver.auth import identities
 from fakekube.apiserver.auth.authorization import ALLOWED, NO_OPINION, Attributes, Observed, ResolvedRules, Rule
@@ -261,9 +263,14 @@ def _lease(node: str, attributes: Attributes) -> Decision:
 
 
 def _csi_node(node: str, attributes: Attributes) -> Decision:
-    if attributes.verb not in _OWN_OBJECT:
+    if attributes.subresource == "status" and from_minor(37):
+        if not features.current().enabled("CSIVolumeHealth"):
+            return Decision(False, "CSINode status access requires CSIVolumeHealth feature")
+        if attributes.verb not in ("get", "update", "patch"):
+            return Decision(False, "can only get, update, or patch CSINode status")
+    elif attributes.verb not in _OWN_OBJECT:
         return Decision(False, "can only get, create, update, patch, or delete a CSINode")
-    if attributes.subresource:
+    elif attributes.subresource:
         return Decision(False, "cannot authorize CSINode subresources")
     if attributes.verb != "create" and attributes.name != node:
         return Decision(False, CSI_NODE_OF_OTHER_NODE)

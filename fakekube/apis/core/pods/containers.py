@@ -12,6 +12,7 @@ from typing import Any, Final
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import (
+    Typed,
     duplicate,
     forbidden,
     invalid,
@@ -250,13 +251,13 @@ def _validate_resize_policies(items: Sequence[Container], path: str, pod_restart
     for index, item in enumerate(items):
         resource, policy = item.get("resourceName", ""), item.get("restartPolicy", "")
         if resource in seen:
-            errors.append(duplicate(f"{path}[{index}]", resource))
+            errors.append(duplicate(f"{path}[{index}]", Typed(resource)))
         seen.add(resource)
         errors += required_one_of(resource, path, _RESIZED_RESOURCES)
         errors += required_one_of(policy, path, _RESIZE_POLICIES)
         if pod_restart_policy == "Never" and policy != "NotRequired":
             text = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
-            errors.append(invalid(path, policy, text))
+            errors.append(invalid(path, Typed(policy), text))
     return errors
 
 

@@ -320,6 +320,7 @@ class EphemeralContainersStrategy(Strategy):
     """The strategy of pods/ephemeralcontainers, which only adds containers."""
 
     generation = True
+    validates_unchanged_update = True
     checks_metadata_again = True
 
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
