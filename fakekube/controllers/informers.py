@@ -281,6 +281,7 @@ class Cache:
             found = self._informers.get(resource.group_resource)
             if found is None:
                 found = Informer(resource.group_resource, resource, self._store.bucket(resource.bucket))
+                resource.is_in_use = True
                 self._informers[resource.group_resource] = found
                 self._opened(found)
         return found

@@ -86,9 +86,9 @@ def test_streaming_requires_an_existing_node_with_an_address(api: Api, pod: Call
         ("pods/ftp:free:80/proxy", 400, 'invalid pod request "ftp:free:80"'),
         ("pods/a:b:c:d/proxy", 400, 'invalid pod request "a:b:c:d"'),
         ("pods/absent/proxy", 404, 'pods "absent" not found'),
-        ("services/front/proxy", 404, 'services "front" not found'),
+        ("services/front/proxy", 503, 'no endpoints available for service "front"'),
         ("services/front:81/proxy", 503, 'no service port 81 found for service "front"'),
-        ("services/front:80/proxy", 404, 'services "front" not found'),
+        ("services/front:80/proxy", 503, 'no endpoints available for service "front"'),
     ],
 )
 def test_proxy_errors_for_pods_and_services(api: Api, pod: Callable[..., str], path: str, code: int, message: str) -> None:

@@ -47,11 +47,14 @@ def is_served(obj: Object) -> bool:
 
 def is_same_serving(one: Object, other: Object) -> bool:
     """Reports whether two states of a definition are served the same way."""
+    return is_same_storage(one, other) and is_served(one) == is_served(other) and is_ending(one) == is_ending(other)
+
+
+def is_same_storage(one: Object, other: Object) -> bool:
+    """Reports whether two states of a definition have the same storage (updateCustomResourceDefinition)."""
     return (
         are_equal(one.get("spec"), other.get("spec"))
         and one["metadata"].get("uid") == other["metadata"].get("uid")
-        and is_served(one) == is_served(other)
-        and is_ending(one) == is_ending(other)
         and accepted_names(one) == accepted_names(other)
     )
 
@@ -96,6 +99,8 @@ def _sync_established(obj: Object, now: str) -> Change | None:
 
 
 _DELETION_FAILED = "InstanceDeletionFailed"
+#: Why the first list of objects fails if it is also the first request for them: their watch cache begins with it.
+UNINITIALISED: Final = "storage is (re)initializing"
 
 
 def _begin_deletion(now: str) -> Change:

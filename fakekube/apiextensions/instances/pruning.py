@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from fakekube.apiextensions.instances.objects import CONTAINERS, MetadataError, drop_nulls, metadata_of, sorted_tree
 from fakekube.apimachinery.errors import field
 from fakekube.apimachinery.schema.model import Shape, Type
+from fakekube.apis.validation.rules import from_minor
+from fakekube.base.golang.strconv import go_syntax
 from fakekube.base.objects import Object
 
 #: Shapes by themselves: before Python 3.12 an attribute of an Enum class is slow.
@@ -134,7 +136,7 @@ def _check_type_meta(value: Object, place: _Place) -> None:
     for name in ("apiVersion", "kind"):
         if not isinstance(value.get(name, ""), str):
             at = f"{_path(place, entries='[]')}.{name}"
-            raise MetadataError(f"{at}: {field.invalid(at, value[name], 'must be a string').body}")
+            raise _invalid(at, value[name], "must be a string")
 
 
 def _embedded_metadata(value: Any, place: _Place, unknown_fields: list[str]) -> Any:
@@ -143,7 +145,12 @@ def _embedded_metadata(value: Any, place: _Place, unknown_fields: list[str]) -> 
     try:
         meta, unknown = metadata_of(value)
     except MetadataError as error:
-        at = f"{path}.metadata"
-        raise MetadataError(f"{at}: {field.invalid(at, sorted_tree(value), str(error)).body}") from None
+        raise _invalid(f"{path}.metadata", sorted_tree(value), str(error)) from None
     unknown_fields.extend(text.replace('unknown field "', f"{path}.", 1).removesuffix('"') for text in unknown)
     return sorted_tree(meta)
+
+
+def _invalid(path: str, value: Any, detail: str) -> MetadataError:
+    """Returns the error of a bad value, which messages before 1.34 show in Go's syntax."""
+    shown = value if from_minor(34) else field.Printed(go_syntax(value))
+    return MetadataError(field.invalid(path, shown, detail).message)

@@ -17,7 +17,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any, Final
 
-from fakekube.apimachinery.data import Facts
+from fakekube.apimachinery.data import META_V1, Facts
 from fakekube.apimachinery.errors.field import ADDRESS, OMITTED, FieldError, FieldErrorType, Printed
 from fakekube.base.golang.json_writer import RawObject
 from fakekube.base.golang.strconv import go_float, go_quote
@@ -134,8 +134,10 @@ class _Printer:
 
     def _type_at(self, path: str) -> str:
         """Returns the Go type of the field at a path; "" if there is none."""
-        go_type = self._root
-        for _, name in _STEP.findall(path):
+        go_type, steps = self._root, _STEP.findall(path)
+        if not go_type and steps and steps[0][1] == "metadata":  # the metadata of a custom resource has a type
+            go_type, steps = f"{META_V1}ObjectMeta", steps[1:]
+        for _, name in steps:
             go_type = go_type.lstrip("*")
             if name:
                 go_type = self._fields(go_type).get(name, "")

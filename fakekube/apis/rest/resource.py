@@ -118,6 +118,8 @@ class Resource:
     """The field managers of its writes (`generic.field_manager`), by subresource and the versions that are served."""
     emulation: features.Emulation = features.DEFAULT
     """The minor and the gates of the server."""
+    is_in_use: bool = field(default=False, init=False, repr=False)
+    """For a custom resource: whether a client has made a request for it, with which its watch cache begins."""
     unservable: str = ""
     """The message of the internal error for every request; such a resource is not in discovery either."""
 

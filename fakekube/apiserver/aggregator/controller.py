@@ -76,13 +76,38 @@ def _state_in_cluster(services: ClusterAccess, reference: Object) -> State | Non
     port = next((one for one in service["spec"].get("ports") or () if one["port"] == number), None)
     if port is None:
         return State("False", "ServicePortError", f"{what} is not listening on port {number}")
-    slices = _slices(services, namespace, name)
-    if not slices:
-        return State("False", "EndpointsNotFound", f"cannot find endpointslices for {what}")
-    if not any(_has_ready_endpoint(one, port.get("name", "")) for one in slices):
-        text = f"endpointslices for {what} have no addresses with port name {go_quote(port.get('name', ''))}"
-        return State("False", "MissingEndpoints", text)
+    return _state_of_endpoints(services, namespace, name, port.get("name", ""))
+
+
+#: The first minor that finds the addresses of a Service in its EndpointSlices; older ones read its Endpoints.
+_SLICES_SINCE = 34
+
+
+def _state_of_endpoints(services: ClusterAccess, namespace: str, service: str, port: str) -> State | None:
+    """Returns why a Service has no address for the port of this name; None if it has one."""
+    if _reads_slices(services):
+        what, found = "endpointslices", _slices(services, namespace, service)
+        is_reachable = any(_has_ready_endpoint(one, port) for one in found)
+    else:
+        endpoints = services.get("", "endpoints", namespace, service)
+        what, found = "endpoints", [] if endpoints is None else [endpoints]
+        is_reachable = any(_has_address(one, port) for one in found)
+    of_service = f"{what} for service/{service} in {go_quote(namespace)}"
+    if not found:
+        return State("False", "EndpointsNotFound", f"cannot find {of_service}")
+    if not is_reachable:
+        return State("False", "MissingEndpoints", f"{of_service} have no addresses with port name {go_quote(port)}")
     return None
+
+
+def _reads_slices(services: ClusterAccess) -> bool:
+    return services.emulation.minor >= _SLICES_SINCE
+
+
+def _has_address(endpoints: Object, port: str) -> bool:
+    """Reports whether Endpoints have an address and a port of this name."""
+    subsets = [one for one in endpoints.get("subsets") or () if one.get("addresses")]
+    return any(one.get("name", "") == port for subset in subsets for one in subset.get("ports") or ())
 
 
 def _slices(services: ClusterAccess, namespace: str, service: str) -> list[Object]:
@@ -215,7 +240,8 @@ class AvailableConditionController(ControlLoop):
         self._services, self._clock, self._locations, self._fetchers = services, clock, locations, fetchers
         self._probe = Probe(locations)
         self._bucket = store.bucket(f"{PLURAL}.{GROUP}")
-        backing = (store.bucket("services"), store.bucket("endpointslices.discovery.k8s.io"))
+        endpoints = "endpointslices.discovery.k8s.io" if _reads_slices(services) else "endpoints"
+        backing = (store.bucket("services"), store.bucket(endpoints))
         self._registered = Reflector(self._bucket)
         self._backing = tuple(Reflector(bucket) for bucket in backing)
         self._changed = threading.Condition(threading.RLock())

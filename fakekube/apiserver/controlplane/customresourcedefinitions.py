@@ -57,6 +57,8 @@ class CustomResourceDefinitionController(ControlLoop):
         """Names of terminating definitions that wait → until when, by the clock."""
         self._terminating: dict[str, str] = {}
         """Names of terminating definitions → the bucket with their objects."""
+        self._listed: set[str] = set()
+        """The names of terminating definitions whose objects were listed."""
         super().__init__((self._bucket,))
         if self._bucket.count():
             self.refresh()
@@ -89,7 +91,10 @@ class CustomResourceDefinitionController(ControlLoop):
         if known and known[1] and conditions.is_same_serving(known[0], obj):
             self._served[name] = (obj, known[1])
         else:
-            self._serve(name, obj, self._resources_of(obj))
+            resources = self._resources_of(obj)
+            if known and conditions.is_same_storage(known[0], obj):
+                _keep_use(known[1], resources)
+            self._serve(name, obj, resources)
         change = conditions.next_state(obj, self._all(), self._print_now())
         if change is not None:
             self._write(name, obj, change)
@@ -153,7 +158,7 @@ class CustomResourceDefinitionController(ControlLoop):
         """Deletes the remaining objects of a terminating definition, then removes its finalizer."""
         bucket_name = f"{obj['spec']['names']['plural']}.{obj['spec']['group']}"
         bucket = self._store.bucket(bucket_name)
-        problem = self._find_list_problem(obj, bucket)
+        problem = self._find_list_problem(name, obj, bucket)
         change = conditions.sync_deletion(obj, problem, self._print_now())
         if change is not None:
             self._write(name, obj, change)  # and comes back here
@@ -175,13 +180,19 @@ class CustomResourceDefinitionController(ControlLoop):
     def _stop_waiting(self, name: str) -> None:
         """Forgets what was awaited for a terminating definition: its objects are gone, or a client has removed its finalizer."""
         self._due.pop(name, None)
+        self._listed.discard(name)
         bucket_name = self._terminating.pop(name, None)
         if bucket_name is not None:
             self._store.bucket(bucket_name).unsubscribe(self._instances_changed)
 
-    def _find_list_problem(self, obj: Object, bucket: Bucket[Document]) -> str:
+    def _find_list_problem(self, name: str, obj: Object, bucket: Bucket[Document]) -> str:
         """Returns why the objects of a terminating definition cannot be listed; empty if they can."""
-        if not bucket.count() or not conditions.is_served(obj):
+        is_first = name not in self._listed
+        self._listed.add(name)
+        if not bucket.count():
+            is_in_use = any(resource.is_in_use for resource in self._served[name][1])
+            return conditions.UNINITIALISED if is_first and not is_in_use and conditions.is_true(obj, "Established") else ""
+        if not conditions.is_served(obj):
             return ""
         from fakekube.apiextensions.resource import storage_resource_of
 
@@ -232,6 +243,13 @@ class CustomResourceDefinitionController(ControlLoop):
 
     def _print_now(self) -> str:
         return print_time(self._clock.now())
+
+
+def _keep_use(old: list[Resource], new: list[Resource]) -> None:
+    """Tells new resources of a storage whether one of the old ones was in use."""
+    is_in_use = any(resource.is_in_use for resource in old)
+    for resource in new:
+        resource.is_in_use = is_in_use
 
 
 def _go_on(reference: weakref.ref[CustomResourceDefinitionController], name: str) -> None:

@@ -190,6 +190,7 @@ def _admit_custom(resource: Resource, request: Request) -> bool:
         return False
     if resource.namespaced and not info.namespace and info.verb not in _ACROSS_NAMESPACES:
         return False
+    resource.is_in_use = True
     try:
         if info.subresource and info.subresource not in resource.subresources:
             raise status.not_found(resource.group, resource.plural, info.name)

@@ -52,6 +52,32 @@ def services_change_their_type(c: Client) -> None:
 
 
 @scenario
+def services_without_a_pod_behind(c: Client) -> None:
+    """Where requests through a Service are sent: its EndpointSlices from 1.37 on, its Endpoints before; an address must be a pod's."""
+    path, slices = core(c, "services"), grouped(c, "discovery.k8s.io/v1", "endpointslices")
+
+    def ask(*names: str) -> None:
+        for name in names:
+            for method in ("GET", "POST"):
+                c.request(method, f"{path}/{name}/proxy/x", {} if method == "POST" else None)
+
+    ask("absent", "absent:80", "absent:http", "https:absent:", "a:b:c:d", "ftp:absent:80")
+    for name in ("bare", "listed", "sliced"):
+        c.post(path, service(name, 80, 81), silent=True)
+    c.post(path, {"metadata": {"name": "named"}, "spec": {"type": "ExternalName", "externalName": "a.b"}}, silent=True)
+    pod = {"kind": "Pod", "name": "p", "namespace": c.ns}
+    ports, of = [{"name": "p0", "port": 80}], {"kubernetes.io/service-name": "sliced"}
+    c.post(core(c, "endpoints"), {"metadata": {"name": "listed"}, "subsets": [{"addresses": [{"ip": "10.1.1.1", "targetRef": pod}, {"ip": "10.1.1.2"}], "ports": ports}]})
+    ask("bare", "bare:p0", "bare:80", "bare:81", "bare:99", "listed", "listed:p0", "listed:80", "listed:p9", "https:listed:p0", "named", "named:80")
+    base = {"metadata": {"name": "empty", "labels": of}, "addressType": "IPv4", "endpoints": [], "ports": ports}
+    c.post(slices, base)
+    ask("sliced", "sliced:p0", "sliced:80")
+    unready = {"addresses": ["10.1.1.3"], "conditions": {"ready": False}, "targetRef": pod}
+    c.post(slices, {**base, "metadata": {"name": "full", "labels": of}, "endpoints": [{"addresses": ["10.1.1.1"], "targetRef": pod}, {"addresses": ["10.1.1.2"]}, unready]})
+    ask("sliced", "sliced:p0", "sliced:80", "sliced:81", "sliced:p9", "https:sliced:p0")
+
+
+@scenario
 def services_ask_for_addresses(c: Client) -> None:
     """An address that is taken, outside the range, of another family, or not one."""
     path = core(c, "services")

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ipaddress
 import random
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apis.validation.ip import parse_ip
+from fakekube.apis.well_known import LABEL_SERVICE_NAME
 from fakekube.apiserver.endpoints.connection_info import (
     connection_info,
     find,
@@ -99,31 +99,63 @@ def _service(scope: Scope) -> Response:
         if not names:
             raise status.service_unavailable(f'no service port {port} found for service "{name}"')
         port = names[0]
-    endpoints = find(scope, "endpoints", name)
-    if endpoints is None:
-        raise status.not_found("", "services", name)
-    found = list(_targets(scope, endpoints, port))
+    candidates, shown = _ways_to_service(scope, name, port)
+    found = list(_of_pods(scope, candidates))
     if found:
         pod, address, number = random.choice(found)  # any will do
         return _to_pod(scope, scheme, pod, address, str(number))
-    shown = scope.name if endpoints.get("subsets") else name
     raise status.service_unavailable(f'no endpoints available for service "{shown}"')
 
 
-def _targets(scope: Scope, endpoints: Object, port: str) -> Iterator[tuple[Object, str, int]]:
-    """Iterates over the pods that are addresses of a port with this name: pod, address and number of the port."""
+#: The first minor that finds the pods of a Service in its EndpointSlices; older ones read its Endpoints.
+_SLICES_SINCE = 37
+
+_Candidate = tuple[Object, str, int]
+"""The reference to a pod, an address, and the number of the port."""
+
+
+def _ways_to_service(scope: Scope, name: str, port: str) -> tuple[Iterator[_Candidate], str]:
+    """Returns the addresses of a Service for the port of this name, and how messages name the Service if none is a pod's.
+
+    Raises StatusError 404 for a Service without Endpoints, before EndpointSlices were read.
+    """
+    if scope.resource.emulation.minor >= _SLICES_SINCE:
+        return _in_slices(scope, name, port), name
+    endpoints = find(scope, "endpoints", name)
+    if endpoints is None:
+        raise status.not_found("", "services", name)
+    return _in_endpoints(endpoints, port), scope.name if endpoints.get("subsets") else name
+
+
+def _in_endpoints(endpoints: Object, port: str) -> Iterator[_Candidate]:
     for subset in endpoints.get("subsets") or ():
         numbers = [one["port"] for one in subset.get("ports") or () if one.get("name", "") == port]
-        if not numbers:
+        for address in subset.get("addresses") or () if numbers else ():
+            yield address.get("targetRef") or {}, address["ip"], numbers[0]
+
+
+def _in_slices(scope: Scope, service: str, port: str) -> Iterator[_Candidate]:
+    resource = scope.backend.registry.get("discovery.k8s.io", "v1", "endpointslices")
+    assert resource is not None
+    records = scope.backend.store.bucket(resource.bucket).page(resource.key_prefix(scope.namespace)).records
+    for one in (record.value.object for record in records):
+        if (one["metadata"].get("labels") or {}).get(LABEL_SERVICE_NAME) != service:
             continue
-        for address in subset.get("addresses") or ():
-            reference: Any = address.get("targetRef") or {}
-            if reference.get("namespace") != scope.namespace:
-                continue
-            pod = find(scope, "pods", reference.get("name", ""))
-            addresses = [one["ip"] for one in ((pod or {}).get("status") or {}).get("podIPs") or ()]
-            if pod is not None and address["ip"] in addresses:
-                yield pod, address["ip"], numbers[0]
+        numbers = [each["port"] for each in one.get("ports") or () if each.get("name") == port and each.get("port") is not None]
+        for endpoint in one.get("endpoints") or () if numbers else ():
+            if (endpoint.get("conditions") or {}).get("ready", True):
+                yield endpoint.get("targetRef") or {}, endpoint["addresses"][0], numbers[0]
+
+
+def _of_pods(scope: Scope, candidates: Iterator[_Candidate]) -> Iterator[tuple[Object, str, int]]:
+    """Iterates over the candidates that are addresses of pods: pod, address and number of the port."""
+    for reference, address, number in candidates:
+        if reference.get("namespace") != scope.namespace:
+            continue
+        pod = find(scope, "pods", reference.get("name", ""))
+        addresses = [one["ip"] for one in ((pod or {}).get("status") or {}).get("podIPs") or ()]
+        if pod is not None and address in addresses:
+            yield pod, address, number
 
 
 _PROXIES: dict[str, Callable[[Scope], Response]] = {"pods": _pod, "nodes": _node, "services": _service}

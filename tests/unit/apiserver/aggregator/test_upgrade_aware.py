@@ -151,5 +151,5 @@ def test_ports_of_an_existing_service_are_checked(cluster: Cluster) -> None:
         ask(cluster, "DELETE", f"{BASE}/web")
 
 
-def test_a_service_that_is_neither_forwarded_nor_created_is_not_found(cluster: Cluster) -> None:
-    assert ask(cluster, "GET", "other/proxy/x")[2]["message"] == 'services "other" not found'
+def test_a_service_that_is_neither_forwarded_nor_created_has_no_endpoints(cluster: Cluster) -> None:
+    assert ask(cluster, "GET", "other/proxy/x")[2]["message"] == 'no endpoints available for service "other"'

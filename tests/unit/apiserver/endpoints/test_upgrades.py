@@ -250,23 +250,56 @@ def test_pod_and_node_proxy_reach_wsgi_applications(cluster: Cluster, kubelet: S
     assert json.loads(unknown.body)["message"] == "error trying to reach service: dial tcp: lookup tcp/foo: unknown port"
 
 
-def test_service_proxy_reaches_its_endpoints(cluster: Cluster, kubelet: StubKubelet) -> None:
-    def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
-        start_response("200 OK", [("Content-Type", "text/plain")])
-        return [environ["PATH_INFO"].encode()]
+SERVICE: dict[str, Any] = {
+    "kind": "Service",
+    "apiVersion": "v1",
+    "metadata": {"name": "front"},
+    "spec": {"ports": [{"name": "web", "port": 80, "targetPort": 8443}]},
+}
+PORTS = [{"name": "web", "port": 8443}]
 
-    kubelet.destinations[8443] = application
-    ports = [{"name": "web", "port": 80, "targetPort": 8443}]
-    cluster.create({"kind": "Service", "apiVersion": "v1", "metadata": {"name": "front"}, "spec": {"ports": ports}})
-    reference = {"kind": "Pod", "name": "web", "namespace": "default"}
-    addresses = [{"ip": "10.9.9.9", "targetRef": reference}, {"ip": "10.1.0.9", "targetRef": reference}, {"ip": "10.1.0.9"}]
-    subsets = [{"addresses": addresses, "ports": [{"name": "web", "port": 8443}]}]
-    cluster.create({"kind": "Endpoints", "apiVersion": "v1", "metadata": {"name": "front"}, "subsets": subsets})
+
+def answer_path(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [environ["PATH_INFO"].encode()]
+
+
+def check_service_proxy(cluster: Cluster, shown: str) -> None:
+    """Checks which ports of the Service reach the application, and how the Service is shown that has no such port."""
     for name in ("front:80", "front:web", "http:front:web"):
         answer = ask(cluster, "GET", f"/api/v1/namespaces/default/services/{name}/proxy/x", "Connection: close\r\n")
         assert (answer.status, b"/x" in answer.body) == (200, True)
     absent = ask(cluster, "GET", "/api/v1/namespaces/default/services/front:other/proxy/", "Connection: close\r\n")
-    assert json.loads(absent.body)["message"] == 'no endpoints available for service "front:other"'
+    assert json.loads(absent.body)["message"] == f'no endpoints available for service "{shown}"'
+
+
+def test_service_proxy_reaches_the_pods_of_endpoint_slices(cluster: Cluster, kubelet: StubKubelet) -> None:
+    kubelet.destinations[8443] = answer_path
+    cluster.create(SERVICE)
+    reference = {"kind": "Pod", "name": "web", "namespace": "default"}
+    unready = {"addresses": ["10.1.0.9"], "targetRef": {**reference, "name": "absent"}, "conditions": {"ready": False}}
+    endpoints = [{"addresses": ["10.9.9.9"], "targetRef": reference}, unready, {"addresses": ["10.1.0.9"]}]
+    base = {"kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1", "addressType": "IPv4", "ports": PORTS}
+    of_front = {"kubernetes.io/service-name": "front"}
+    cluster.create({**base, "metadata": {"name": "front-a", "labels": of_front}, "endpoints": endpoints})
+    ready = [{"addresses": ["10.1.0.9"], "targetRef": reference}]
+    cluster.create({**base, "metadata": {"name": "other", "labels": {}}, "endpoints": ready})
+    answer = ask(cluster, "GET", "/api/v1/namespaces/default/services/front:web/proxy/", "Connection: close\r\n")
+    assert answer.status == 503
+    cluster.create({**base, "metadata": {"name": "front-b", "labels": of_front}, "endpoints": ready})
+    check_service_proxy(cluster, "front")
+
+
+def test_service_proxy_before_1_37_reaches_the_pods_of_endpoints() -> None:
+    kubelet = StubKubelet()
+    kubelet.destinations[8443] = answer_path
+    with stubbed_cluster(kubelet, version="1.36") as cluster:
+        cluster.create(SERVICE)
+        reference = {"kind": "Pod", "name": "web", "namespace": "default"}
+        addresses = [{"ip": "10.9.9.9", "targetRef": reference}, {"ip": "10.1.0.9", "targetRef": reference}, {"ip": "10.1.0.9"}]
+        subsets = [{"addresses": addresses, "ports": PORTS}]
+        cluster.create({"kind": "Endpoints", "apiVersion": "v1", "metadata": {"name": "front"}, "subsets": subsets})
+        check_service_proxy(cluster, "front:other")
 
 
 # ---------------------------------------------------------------- clients that go away, or break the protocol
