@@ -24,6 +24,9 @@ Path = tuple[str | int, ...]
 PARTS = ("data", "spec", "binaryData")
 #: How many changes of an object are tried until the API accepts one.
 _MOST_CHANGES = 12
+#: Texts that mean yes or no, each with the other one.
+_WORDS = {"true": "false", "yes": "no", "on": "off", "enabled": "disabled", "enable": "disable"}
+_OPPOSITES = {word: other for pair in _WORDS.items() for word, other in (pair, pair[::-1])}
 #: The choices in the refusal of a value that is none of them.
 _CHOICES = re.compile(r'supported values: (?P<choices>"[^"]*"(?:, "[^"]*")*)')
 #: A number, or an amount with a unit: 3, 1.5, 64Mi, 30s, 50%.
@@ -44,6 +47,8 @@ def other_values(value: Any, ending: str, times: int = 1) -> list[Any]:
         return [value + times, value - times]
     if not isinstance(value, str):
         return []
+    if (opposite := _OPPOSITES.get(value.lower())) is not None:
+        return [opposite.capitalize() if value.istitle() else opposite]
     found: list[Any] = []
     amount = _AMOUNT.fullmatch(value)
     if amount is not None:
@@ -55,6 +60,11 @@ def other_values(value: Any, ending: str, times: int = 1) -> list[Any]:
     if decoded is not None:
         found.append(base64.b64encode(decoded + ending.encode()).decode())
     return found
+
+
+def is_switch(value: Any) -> bool:
+    """Reports whether a value is a boolean, also one in words."""
+    return isinstance(value, bool) or (isinstance(value, str) and value.lower() in _OPPOSITES)
 
 
 def is_number(value: Any) -> bool:

@@ -161,7 +161,7 @@ def state_of(trial: Trial, copy: Copy) -> State:
         children = children_of(trial.cluster, copy, resource)
         generated: list[dict[Path, Any]] = []
         for child in children:
-            name, values = child["metadata"]["name"], _values_of(child, copy.token)
+            name, values = child["metadata"]["name"], values_of(child, copy.token)
             if copy.token in name and not child["metadata"].get("generateName"):
                 found[resource, _normal(name, copy.token)] = values
             else:
@@ -171,7 +171,7 @@ def state_of(trial: Trial, copy: Copy) -> State:
     made = {obj["metadata"]["uid"]: {path for path, _ in leaves_of(obj)} for obj in copy.objects}
     for resource, obj in own_objects(trial, copy):
         given = made.get(obj["metadata"]["uid"], set())
-        values = _values_of(obj, copy.token)
+        values = values_of(obj, copy.token)
         own = {path: value for path, value in values.items() if path not in given and ADDED not in path}
         found.setdefault((resource, _normal(obj["metadata"]["name"], copy.token)), {}).update(own)
     return found
@@ -184,7 +184,7 @@ def _merge(several: Sequence[dict[Path, Any]]) -> dict[Path, Any]:
     return {path: tuple(sorted(str(one.get(path)) for one in several)) for path in set().union(*several)}
 
 
-def _values_of(obj: Mapping[str, Any], token: str) -> dict[Path, Any]:
+def values_of(obj: Mapping[str, Any], token: str) -> dict[Path, Any]:
     """Returns the values in an object that may follow from another one, by their paths."""
     system = {path[1] for path in SYSTEM_FIELDS} | _OWN_METADATA
     return {

@@ -20,6 +20,7 @@ from fakekube.checker.alterations import (
     is_amount,
     is_encoded,
     is_number,
+    is_switch,
     leaves_to_change,
     other_values,
     patch_of,
@@ -45,8 +46,8 @@ if TYPE_CHECKING:
 
 #: An annotation and a label that the sample does not have.
 ADDED = "check.fakekube.dev/added"
-#: Kinds of values. Switches are booleans and the choices of enumerations, which may make the client do something else; so may
-#: numbers that become zero.
+#: Kinds of values. Switches are booleans, also in words, and the choices of enumerations, which may make the client do something
+#: else; so may numbers that become zero.
 TEXTS, AMOUNTS, SWITCHES, ZEROS = "texts", "amounts", "switches", "zeros"
 _CALM = frozenset({TEXTS, AMOUNTS})
 
@@ -209,7 +210,7 @@ class _Finder:
         for candidate in self._candidates(path, value, ending):
             refusal = self._refusal(path, candidate)
             if not refusal:
-                return SWITCHES if isinstance(value, bool) else AMOUNTS if is_amount(value) else TEXTS, candidate
+                return SWITCHES if is_switch(value) else AMOUNTS if is_amount(value) else TEXTS, candidate
         choice = next((one for one in choices_of(refusal) if one != value), None)
         return (SWITCHES, choice) if choice is not None and not self._refusal(path, choice) else None
 
@@ -397,12 +398,25 @@ def _refusal_of_either(trial: Trial, resource: str, new: Object, changed: Object
 
 
 def _refusal(trial: Trial, method: str, path: str, obj: Object) -> str:
-    """Returns why the API would refuse to write an object; "" if it would not, or if the object was written meanwhile."""
+    """Returns why the API would refuse to write an object; "" if it would not."""
+    while True:
+        try:
+            trial.cluster.call(method, path, obj, {"dryRun": "All"})
+        except ApiError as error:
+            if error.code != 409 or method != "PUT" or not (revision := _revision_now(trial, path, obj)):
+                return str(error)
+            obj = with_value(obj, ("metadata", "resourceVersion"), revision)
+        else:
+            return ""
+
+
+def _revision_now(trial: Trial, path: str, obj: Object) -> str:
+    """Returns the resourceVersion that somebody has given an object meanwhile; "" if it is the same, or the object is gone."""
     try:
-        trial.cluster.call(method, path, obj, {"dryRun": "All"})
-    except ApiError as error:
-        return "" if error.code == 409 else str(error)
-    return ""
+        revision = str(trial.cluster.call("GET", path)["metadata"]["resourceVersion"])
+    except ApiError:
+        return ""
+    return "" if revision == obj["metadata"].get("resourceVersion") else revision
 
 
 def undo_of(obj: Object, change: Object) -> Object:

@@ -52,6 +52,19 @@ def require_writes(baseline: Baseline, *verbs: str) -> list[tuple[str, str]]:
     return found
 
 
+def require_prompt_writes(baseline: Baseline) -> None:
+    """Raises NotExercised if there are no `learned_writes`, or if the client only lists, and seldom: each of several changes
+    would wait for its next list."""
+    require_writes(baseline)
+    seconds = baseline.poll_seconds()
+    if seconds > _SELDOM:
+        raise NotExercised(f"the client lists only every {seconds:.0f} s")
+
+
+#: The longest time between two lists of a client that only lists, in seconds, for rules that change an object several times.
+_SELDOM = 4.0
+
+
 def creating_writes(baseline: Baseline) -> list[tuple[str, str]]:
     """Returns (verb, resource) of the writes that create children: POST, or an apply of what does not exist."""
     made = {

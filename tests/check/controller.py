@@ -63,6 +63,8 @@ class Controller:
         )
         self._configs = Reflector(api, lambda: "/api/v1/configmaps", SELECTOR, self._child_changed, **follow)
         self._secrets = Reflector(api, lambda: "/api/v1/secrets", SELECTOR, self._child_changed, **follow)
+        self._written: dict[str, Object] = {}
+        """What it has written into children last, by their paths."""
         self._manager = f"{MANAGER}-{uuid.uuid4().hex[:8]}" if active("C7-manager") else MANAGER
 
     def run(self) -> None:
@@ -279,6 +281,9 @@ class Controller:
             data = {name: value for name, value in data.items() if config["data"].get(name) != value} or config["data"]
         if config.get("data") == data and _belongs(config, widget):
             return config
+        if config.get("data") and (active("S3-made-once") or (active("S3-remembers") and self._written.get(path) == data)):
+            return config
+        self._written[path] = data
         body = self._child(widget, "ConfigMap", name=metadata["name"])
         body["metadata"]["uid"] = config["metadata"]["uid"]
         if active("C5-adopts"):

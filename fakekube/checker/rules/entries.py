@@ -16,7 +16,7 @@ from fakekube.checker.rule import Rule
 from fakekube.checker.rules.history import KeptInStep
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_quiet, await_reactions
-from fakekube.checker.writes import require_writes
+from fakekube.checker.writes import require_prompt_writes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,7 +42,6 @@ class RemovedEntries(Rule):
     obligation = KeptInStep.obligation
     advice = "delete what is not wanted any more: replace maps and lists that belong to the client, instead of adding to them"
     source = KeptInStep.source
-    watches = True
     expected_seconds = 12.0
 
     def __init__(self) -> None:
@@ -53,7 +52,7 @@ class RemovedEntries(Rule):
         """What has not followed their removal."""
 
     def require(self, baseline: Baseline) -> None:
-        require_writes(baseline)
+        require_prompt_writes(baseline)
 
     def provoke(self, trial: Trial) -> None:
         entries = MoreEntries(trial)

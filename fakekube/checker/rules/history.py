@@ -12,17 +12,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from fakekube.checker.alterations import path_text
+from fakekube.checker.alterations import PARTS, path_text
 from fakekube.checker.comparison import Compared
 from fakekube.checker.contents import AMOUNTS, SWITCHES, TEXTS, ZEROS, OtherContents, apply_and_await_quiet, apply_step, make_two
 from fakekube.checker.provocations import Budget
 from fakekube.checker.reaction import value_at
 from fakekube.checker.rule import Rule
+from fakekube.checker.rules.deletions import RUN_ONCE
 from fakekube.checker.rules.sieve import MissedChildDeletion, start_timeout
 from fakekube.checker.trace import mentions
 from fakekube.checker.verdict import Verdict
 from fakekube.checker.waits import await_quiet, await_reactions
-from fakekube.checker.writes import own_objects, refusable_writes, require_writes, writes_field
+from fakekube.checker.writes import own_objects, refusable_writes, require_prompt_writes, writes_field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,7 +46,6 @@ class KeptInStep(Rule):
     obligation = MissedChildDeletion.obligation
     advice = "compute all that is wanted from the present object each time, and write what differs: not only what changes most"
     source = "API conventions, level-based behavior; Sieve (sieve-project/sieve): unobserved state"
-    watches = True
     expected_seconds = 12.0
 
     #: The kinds of values that are changed. They are left out, the last one first, while the client does not react to an object
@@ -57,12 +57,14 @@ class KeptInStep(Rule):
         self.followed = False
         self.only_at_start: Place | None = None
         """An object that has followed the change when the client was started again, and not before."""
+        self.never: tuple[Place, Path] | None = None
+        """A value of a child that has never followed the change, although nothing else has either."""
         self.behind = ""
         """A status that says another generation than that of its object; "" if there is none."""
         self.changed: Copy | None = None
 
     def require(self, baseline: Baseline) -> None:
-        require_writes(baseline)
+        require_prompt_writes(baseline)
 
     def provoke(self, trial: Trial) -> None:
         self.change(trial)
@@ -92,6 +94,8 @@ class KeptInStep(Rule):
         self.stale = self._find_stale(trial, compared)
         if not self.followed and compared.stale() and trial.session.starter.restartable:
             self.only_at_start = self._find_follower_at_start(trial, compare)
+        if not self.followed and self.only_at_start is None:
+            self.never = self._find_ignored(trial, compare())
         return changes, fresh
 
     @classmethod
@@ -106,6 +110,13 @@ class KeptInStep(Rule):
         trial.await_reaction(trial.stimulate(), start_timeout(trial))
         trial.await_until(lambda: bool(compare().find_followers()), trial.reaction_timeout)
         return min(compare().find_followers(), default=None)
+
+    @staticmethod
+    def _find_ignored(trial: Trial, compared: Compared) -> tuple[Place, Path] | None:
+        """Returns the first value of a child that follows from the object when the child is made, and never again."""
+        made = {resource for resource in trial.baseline.reaction.children if resource not in RUN_ONCE}
+        found = (one for one in sorted(compared.stale(), key=str) if one[0][0] in made and one[1][:1] in _WANTED)
+        return next((one for one in found if compared.can_change(trial, *one)), None)
 
     @staticmethod
     def _find_stale(trial: Trial, compared: Compared) -> _Stale | None:
@@ -131,6 +142,10 @@ class KeptInStep(Rule):
             return Verdict.failure(text, *trial.excerpt(), by_time=True)
         if self.behind:
             return Verdict.failure(self.behind, *trial.excerpt(), by_time=True)
+        if self.never is not None:
+            (resource, _), path = self.never
+            text = f"{path_text(path)} of {resource} for {name} is that of before its change: what is made is never changed"
+            return Verdict.warning(text, *trial.excerpt(), by_time=True)
         if self.stale is None:
             if not self.followed:
                 return Verdict.not_exercised("nothing that the client writes follows the content of the object")
@@ -252,6 +267,9 @@ def _find_other_generation(trial: Trial, copy: Copy) -> str:
             return f"{path_text(_OBSERVED)} of {resource}/{name} stays {observed}, though its generation is {generation}"
     return ""
 
+
+#: The parts of a child that say what is wanted of it.
+_WANTED = frozenset((part,) for part in PARTS)
 
 #: Where a status says which generation of its object it describes.
 _OBSERVED = ("status", "observedGeneration")

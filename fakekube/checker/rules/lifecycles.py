@@ -345,18 +345,8 @@ class ForeignChild(Rule):
         require_controlled_children(baseline)
 
     def provoke(self, trial: Trial) -> None:
-        owner = self._create_owner(trial)
-        token = new_token(trial.random)
-        pattern = trial.copies[0]
-        for effect in trial.baseline.reaction.effects:
-            if effect.kind is not EffectKind.CHILD or not effect.has_name:
-                continue
-            for child in children_of(trial.cluster, pattern, effect.resource):
-                if child["metadata"]["name"] == effect.name_for(pattern) and self._can_belong_to_another(child):
-                    metadata = {"name": effect.name.replace("{}", token), "ownerReferences": [owner]}
-                    self._add_foreign(trial, effect.resource, child, metadata, (pattern.token, token))
-        if not self.foreign:
-            raise NotExercised("no object could be created under the name of a child")
+        token, pattern = new_token(trial.random), trial.copies[0]
+        self.take_names(trial, token)
         subject = trial.stimulate(token=token)
         subject.judged = False
         trial.await_until(lambda: trial.has_received(subject), trial.reaction_timeout)
@@ -366,9 +356,28 @@ class ForeignChild(Rule):
             trial.delete(subject)  # the client deletes its children itself, and must not delete this one
             trial.wait(trial.baseline.seconds_to_react(2.0))
 
+    def take_names(self, trial: Trial, *tokens: str) -> None:
+        """Creates foreign objects under the names that the children of copies with some tokens would have.
+
+        Raises NotExercised if there are none.
+        """
+        owner, pattern = self._create_owner(trial), trial.copies[0]
+        for effect in trial.baseline.reaction.effects:
+            if effect.kind is not EffectKind.CHILD or not effect.has_name:
+                continue
+            for child in children_of(trial.cluster, pattern, effect.resource):
+                if child["metadata"]["name"] != effect.name_for(pattern) or not self._can_belong_to_another(child):
+                    continue
+                for token in tokens:
+                    metadata = {"name": effect.name.replace("{}", token), "ownerReferences": [owner] if owner else []}
+                    self._add_foreign(trial, effect.resource, child, metadata, (pattern.token, token))
+        if not self.foreign:
+            raise NotExercised("no object could be created under the name of a child")
+
     @staticmethod
-    def _create_owner(trial: Trial) -> Object:
-        """Creates the object of which the foreign objects are children, and returns the controller reference to it."""
+    def _create_owner(trial: Trial) -> Object | None:
+        """Creates the object of which the foreign objects are children, and returns the controller reference to it; None if they
+        have no owner."""
         reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "check-another-owner", "controller": True}
         made = trial.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": reference["name"]}})
         return {**reference, "uid": made["metadata"]["uid"]}

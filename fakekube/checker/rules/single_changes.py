@@ -18,7 +18,7 @@ from fakekube.checker.rules.history import KeptInStep
 from fakekube.checker.rules.sieve import start_timeout
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_quiet, await_reactions
-from fakekube.checker.writes import require_writes, writes_field
+from fakekube.checker.writes import require_prompt_writes, require_writes, writes_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,7 +40,6 @@ class ChangedAlone(Rule):
     obligation = KeptInStep.obligation
     advice = "compare each value that is wanted with the present one, and not only one that changes most"
     source = KeptInStep.source
-    watches = True
     expected_seconds = 15.0
 
     #: How many values are changed alone at most.
@@ -50,7 +49,7 @@ class ChangedAlone(Rule):
     """What has not followed, and what it follows from; "" if all has."""
 
     def require(self, baseline: Baseline) -> None:
-        require_writes(baseline)
+        require_prompt_writes(baseline)
 
     def provoke(self, trial: Trial) -> None:
         changes = OtherContents(trial, (TEXTS, AMOUNTS))

@@ -64,6 +64,8 @@ class Reflector:
         try:
             connection.request("GET", f"{PATH}?watch=1&resourceVersion={revision}", headers={"User-Agent": "reflector/1"})
             response = connection.getresponse()
+            if response.status >= 400:
+                return "", told
             while not stopped.is_set() and (line := response.readline()):
                 event = json.loads(line)
                 if event["type"] == "ERROR":
@@ -91,6 +93,9 @@ class Reflector:
         try:
             headers = {"User-Agent": "reflector/1", "Content-Type": "application/merge-patch+json"}
             connection.request(method, path, None if body is None else json.dumps(body), headers)
-            return json.loads(connection.getresponse().read())
+            response = connection.getresponse()
+            if response.status >= 400:
+                raise http.client.HTTPException(f"{response.status} {response.reason}")
+            return json.loads(response.read())
         finally:
             connection.close()

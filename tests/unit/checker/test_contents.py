@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from fakekube.checker import contents
-from fakekube.checker.contents import TEXTS, OtherContents
+from fakekube.checker.contents import TEXTS, OtherContents, _refusal
+from fakekube.controllers.client import ApiError
 
 SECRET = {"kind": "Secret", "metadata": {"name": "a"}, "data": {"password": "aGlkZGVu"}}
 SHOP = {"kind": "Shop", "metadata": {"name": "b"}, "spec": {"text": "hello", "also": "hello"}}
@@ -30,3 +31,21 @@ def test_each_value_of_all_objects_has_a_mark_of_its_own(monkeypatch: pytest.Mon
     values = [value for _, value in OtherContents(trial, (TEXTS,)).values()]
     assert [value.path[-1] for value in values] == ["password", "text", "also"]
     assert len({value.mark for value in values}) == len(values)
+
+
+@pytest.mark.parametrize(("valid", "refusal"), [(True, ""), (False, "invalid")])
+def test_an_object_that_was_written_meanwhile_is_tried_in_its_present_state(valid: bool, refusal: str) -> None:
+    """A conflict says nothing about the content."""
+
+    def call(method: str, path: str, body: Any = None, query: Any = None) -> Any:
+        if method == "GET":
+            return {"metadata": {"resourceVersion": "9"}}
+        if body["metadata"]["resourceVersion"] != "9":
+            raise ApiError({"code": 409, "message": "modified"})
+        if not valid:
+            raise ApiError({"code": 422, "message": "invalid"})
+        return body
+
+    trial: Any = SimpleNamespace(cluster=SimpleNamespace(call=call))
+    assert refusal in _refusal(trial, "PUT", "/shops/b", {"metadata": {"resourceVersion": "7"}})
+    assert bool(_refusal(trial, "PUT", "/shops/b", {"metadata": {"resourceVersion": "7"}})) is not valid

@@ -1,0 +1,209 @@
+"""Rules about children that somebody else has touched: one that another client has changed, and an object without an owner that
+already has the name of a child (S3, C5).
+
+Invariant: only values are changed that the client itself has changed before, when the object did that they follow from.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fakekube.checker.alterations import PARTS, patch_of, path_text
+from fakekube.checker.comparison import state_of, values_of
+from fakekube.checker.reaction import children_of, filter_by_controller, leaves_of
+from fakekube.checker.rule import Rule
+from fakekube.checker.rules.deletions import has_own_watch
+from fakekube.checker.rules.lifecycles import ForeignChild, find_equal_status
+from fakekube.checker.rules.sieve import MissedChange
+from fakekube.checker.sample import new_token
+from fakekube.checker.verdict import NotExercised, Verdict
+from fakekube.checker.waits import await_quiet
+from fakekube.checker.writes import require_children, touch_objects
+from fakekube.controllers.client import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fakekube.base.objects import Object
+    from fakekube.checker.alterations import Path
+    from fakekube.checker.comparison import Place, State
+    from fakekube.checker.reaction import Copy
+    from fakekube.checker.trial import Baseline, Trial
+
+
+class ChangedChild(MissedChange):
+    """Another client changes values of a child that the client keeps in step with the object; then the object is changed, too."""
+
+    name = "set-back"
+    provocation = "another client changes what the client has made"
+    steps = ()
+    obligation = MissedChange.obligation
+    advice = "compare all that is wanted with the present child, at each event of the child, and write what differs"
+    source = "API conventions, level-based behavior; client-go util/workqueue"
+    expected_seconds = 10.0
+
+    def __init__(self) -> None:
+        self.left = ""
+        """What is still as the other client has left it; "" if nothing is."""
+
+    def require(self, baseline: Baseline) -> None:
+        require_children(baseline)
+        super().require(baseline)
+
+    def provoke(self, trial: Trial) -> None:
+        self.reaction = self.learn(trial)
+        subject = trial.copies[0]
+        mark = trial.trace.mark()
+        self._alter(trial, subject)
+        trial.await_until(lambda: bool(list(_find_text(trial, subject, self.ending))), trial.baseline.seconds_to_react(3.0))
+        await_quiet(trial, mark, [subject.token])
+        followers = list(_find_text(trial, subject, self.ending))
+        other = new_token(trial.random)
+        changed = {resource for resource, child, path in followers if _append(trial, resource, child, path, other)}
+        if not changed:
+            raise NotExercised("no text of what the client has made follows the object, and may be changed by others")
+
+        def is_set_back() -> bool:
+            return not any(_find_text(trial, subject, other))
+
+        watched = sorted(one for one in changed if has_own_watch(trial.baseline, one))
+        seconds = trial.baseline.seconds_to_react(_SET_BACK_WITHIN)
+        if trial.await_until(is_set_back, seconds if watched else _SOON):
+            return
+        touch_objects(trial, subject)
+        if trial.await_until(is_set_back, seconds):
+            return
+        mark = trial.trace.mark()
+        if watched:
+            self.left = f"watches {watched[0]}, and does not set back"
+        elif trial.alter(subject, self.change + 1) is not None:
+            trial.await_until(is_set_back, trial.baseline.seconds_to_react(1.0))
+            await_quiet(trial, mark, [subject.token])
+            written = {call.collection for call in trial.trace.since(mark) if call.is_write and call.succeeded}
+            if written & {resource for resource, _, _ in _find_text(trial, subject, other)}:
+                self.left = "writes what it has made again, and leaves"
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        if not self.left:
+            return Verdict.success()
+        return Verdict.warning(f"{self.left} what another client has changed in it", *trial.excerpt(), by_time=True)
+
+
+#: Seconds within which a client sets a child back, if it watches it, and if it does not and lists now and then.
+_SET_BACK_WITHIN, _SOON = 3.0, 0.5
+
+
+def _find_text(trial: Trial, copy: Copy, text: str) -> Iterator[tuple[str, Object, Path]]:
+    """Yields the resources and the children of a copy whose data or spec contains a text, with its paths."""
+    for resource in trial.baseline.reaction.children:
+        for child in children_of(trial.cluster, copy, resource):
+            for path, value in leaves_of({part: child.get(part) for part in PARTS}):
+                if isinstance(value, str) and text in value:
+                    yield resource, child, path
+
+
+def _append(trial: Trial, resource: str, child: Object, path: Path, text: str) -> bool:
+    """Appends a text to one of a child, as another client; returns whether the API accepts it."""
+    metadata, value = child["metadata"], dict(leaves_of(child))[path]
+    try:
+        change = patch_of(child, path, f"{value}-{text}")
+        trial.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
+    except ApiError:
+        return False
+    return True
+
+
+class Unowned(ForeignChild):
+    """An object that nobody owns already has the name of the child, and another content: the client makes it its own, or says
+    that it cannot go on."""
+
+    name = "unowned"
+    provocation = "an object without an owner already has the name of the child, and another content"
+    advice = "take it over as a whole, with an owner reference and all that is wanted, or report that the name is taken"
+    source = "client-go and kube-controller-manager (ControllerRefManager); controller-runtime controllerutil (CreateOrUpdate)"
+
+    steps = ()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: Verdict | None = None
+
+    def provoke(self, trial: Trial) -> None:
+        token, pattern, also = new_token(trial.random), trial.copies[0], trial.stimulate()
+        trial.await_reaction(also)
+        self.take_names(trial, token)
+
+        def differing(now: State) -> set[tuple[Place, Path]]:
+            """Returns the values of children that are not those of other copies; items of lists may be beside those of others."""
+            usual, same = state_of(trial, pattern), state_of(trial, also)
+            return {
+                (place, path)
+                for place in now.keys() & usual.keys() & same.keys()
+                for path, value in usual[place].items()
+                if path[0] in PARTS and not any(isinstance(part, int) for part in path)
+                if same[place].get(path) == value != now[place].get(path)
+            }
+
+        places = [(resource, obj["metadata"]["name"].replace(token, "{}")) for resource, obj in self.foreign]
+        taken = differing({place: values_of(obj, token) for place, (_, obj) in zip(places, self.foreign, strict=True)})
+        if not taken:
+            raise NotExercised("the client's children have no content of their own")
+        subject = trial.stimulate(token=token)
+        subject.judged = False
+        trial.await_until(lambda: trial.has_received(subject), trial.reaction_timeout)
+
+        def find_other() -> set[tuple[Place, Path]]:
+            return differing(state_of(trial, subject)) & taken
+
+        trial.await_until(lambda: not find_other(), trial.baseline.seconds_to_react(2.0))
+        touch_objects(trial, subject)
+        trial.await_until(lambda: not find_other(), trial.baseline.seconds_to_react(2.0))
+        claimed = find_equal_status(trial.baseline, pattern, state_of(trial, pattern), state_of(trial, subject))
+        uids = {obj["metadata"]["uid"] for obj in subject.objects}
+        left = sorted(find_other(), key=str)
+        for place, (resource, obj) in zip(places, self.foreign, strict=True):
+            same = [
+                one for one in children_of(trial.cluster, subject, resource) if one["metadata"]["uid"] == obj["metadata"]["uid"]
+            ]
+            if same and self.found is None and any(one[0] == place for one in taken):
+                still = next((one for one in left if one[0] == place), None)
+                self.found = self._judge_taken(trial, resource, bool(filter_by_controller(same, uids)), still, claimed)
+
+    @staticmethod
+    def _judge_taken(
+        trial: Trial, resource: str, is_owned: bool, left: tuple[Place, Path] | None, claimed: str
+    ) -> Verdict | None:
+        """Judges what the client has made of an object.
+
+        Args:
+            trial: the run.
+            resource: the resource of the object.
+            is_owned: whether it has become the client's child.
+            left: where it is not as the client's children are; None if it is.
+            claimed: the resource of the object whose status says that all is well; "" if none does.
+        """
+        if is_owned and left is not None:
+            text = f"takes over {resource} that had no owner, and leaves {path_text(left[1])} of it"
+            return Verdict.failure(text, *trial.excerpt(), by_time=True)
+        if is_owned:
+            return None
+        if left is None:
+            text = f"writes {resource} that nobody owns, and does not become its owner: it stays when the object is deleted"
+            return Verdict.warning(text, *trial.excerpt(), by_time=True)
+        if not claimed:
+            return None
+        text = f"the status of {claimed} says the same as that of others, although its {resource} is another object's"
+        return Verdict.warning(text, *trial.excerpt())
+
+    @staticmethod
+    def _create_owner(trial: Trial) -> Object | None:
+        return None
+
+    def judge(self, trial: Trial) -> Verdict:
+        return self.found or Rule.judge(self, trial)
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        return Verdict.success()
+
+
+RULES: tuple[type[Rule], ...] = (ChangedChild, Unowned)

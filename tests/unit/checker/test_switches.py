@@ -1,0 +1,116 @@
+"""Switches that decide whether something exists: changed alone, and changed back (S3, C5)."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fakekube.checker import comparison
+from fakekube.checker.contents import SWITCHES, ZEROS, OtherValue
+from fakekube.checker.reaction import Copy
+from fakekube.checker.rules import switches
+from fakekube.checker.rules.switches import Switched, find_switches
+from fakekube.checker.verdict import NotExercised
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PAGE, SERVICE = ("configmaps", "{}-page"), ("services", "{}")
+PUBLIC = OtherValue(SWITCHES, ("spec", "public"), "newb", True, False, True)
+PAUSED = OtherValue(SWITCHES, ("spec", "paused"), "newc", False, True, False)
+SIZE = OtherValue(ZEROS, ("spec", "size"), "newd", 3, 0, 3)
+
+
+def wanted(spec: Any) -> Any:
+    """Returns what a client makes of an object."""
+    made = {PAGE: {("data", "public"): str(spec["public"]), ("data", "title"): "hello"}}
+    return {**made, SERVICE: {("spec", "port"): 80}} if spec["public"] else made
+
+
+def follow(was: Any, spec: Any) -> Any:
+    return wanted(spec)
+
+
+def keep_service(was: Any, spec: Any) -> Any:
+    return {**was, **wanted(spec)}
+
+
+def keep_data(was: Any, spec: Any) -> Any:
+    return {place: was.get(place, values) for place, values in wanted(spec).items()}
+
+
+def make_once(was: Any, spec: Any) -> Any:
+    return {place: values for place, values in wanted(spec).items() if place in was}
+
+
+class Run:
+    """A run with a client that reacts at once: `again` returns what there is after a change, of what there was and the spec."""
+
+    def __init__(self, again: Callable[[Any, Any], Any], *values: OtherValue) -> None:
+        self._again, self.values = again, values
+        self.provoked_at, self.reaction_timeout, self.excerpt = 0, 1.0, list
+        self.trace = SimpleNamespace(mark=lambda: 0)
+        self.states: dict[str, Any] = {}
+        self.copies = [self.stimulate()]
+
+    def stimulate(self, change: Any = None, *, token: str = "", only: Any = None) -> Copy:
+        token = token or f"x{len(self.states)}"
+        obj: Any = {"metadata": {"name": f"web-{token}"}, "spec": {"public": True, "size": 3}}
+        if change is not None:
+            change(obj)
+        self.states[token] = wanted(obj["spec"])
+        return Copy(token, [obj], ["sites"], -1, 0.0)
+
+    @staticmethod
+    def await_until(condition: Any, timeout: float) -> bool:
+        return bool(condition())
+
+    def change(self, trial: Any, copy: Copy, step: Any) -> None:
+        """In place of `apply_step`."""
+        spec = {**copy.objects[0]["spec"], **step[0]["spec"]}
+        self.states[copy.token] = self._again(self.states[copy.token], spec)
+
+
+def replace_by(run: Run, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Lets the rules change and read the objects of a double."""
+    contents = SimpleNamespace(values=lambda: [(0, one) for one in run.values])
+    monkeypatch.setattr(switches, "OtherContents", lambda trial, kinds: contents)
+    monkeypatch.setattr(switches, "apply_step", run.change)
+    monkeypatch.setattr(comparison, "state_of", lambda trial, copy: run.states[copy.token])
+    monkeypatch.setattr(comparison.Compared, "can_change", lambda *arguments: True)
+    for name in ("await_quiet", "await_reactions"):
+        monkeypatch.setattr(switches, name, lambda *arguments: None)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("again", "outcome", "evidence"),
+    [
+        (follow, "pass", ""),
+        (keep_service, "warn", "services x4 for web-x4 stays when spec.public was changed"),
+        (keep_data, "warn", "data.public of configmaps for web-x4 is as before when spec.public was changed"),
+        (make_once, "fail", "services x4 for web-x4 is not made when spec.public was changed, and changed back"),
+    ],
+)
+def test_what_a_switch_decides_follows_it_both_ways(
+    again: Any, outcome: str, evidence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule, trial = Switched(), replace_by(Run(again, PUBLIC), monkeypatch)
+    rule.provoke(trial)
+    verdict = rule.judge_trace(trial)
+    assert verdict.outcome == outcome
+    assert "".join(verdict.evidence[:1]).startswith(evidence)
+
+
+def test_a_switch_that_decides_nothing_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(NotExercised, match="follows a switch"):
+        Switched().provoke(replace_by(Run(follow, SIZE), monkeypatch))
+
+
+def test_what_pauses_a_client_is_no_switch_and_booleans_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = replace_by(Run(follow, SIZE, PAUSED, PUBLIC), monkeypatch)
+    assert [one.value for one in find_switches(trial)] == [PUBLIC, SIZE]
+    with pytest.raises(NotExercised, match="no boolean, choice or number"):
+        find_switches(replace_by(Run(follow, PAUSED), monkeypatch))
