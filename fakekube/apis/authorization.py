@@ -113,7 +113,7 @@ def _validate_resource_or_path(spec: Object) -> list[FieldError]:
     if (resource is None) is not (path is None):
         return []
     if features.current().minor >= _UNION_OF_SPEC:
-        return [invalid("spec", path and _shown_path(path), _ONE_OF_THEM)]
+        return [invalid("spec", None if path is None else _shown_path(path), _ONE_OF_THEM)]
     if path is not None:
         text = "cannot be specified in combination with resourceAttributes"
         return [invalid("spec.nonResourceAttributes", _shown_path(path), text)]

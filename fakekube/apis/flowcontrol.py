@@ -88,7 +88,7 @@ class FlowSchemaStrategy(_FlowControlStrategy):
         if name in MANDATORY and not semantic_deep_equal(spec, _mandatory_spec("flowschemas", name)):
             shown = to_internal("FlowSchemaSpec", spec)
             errors.append(invalid("spec", shown, f"spec of '{name}' must equal the fixed value"))
-        return errors + _validate_conditions(obj, obj)
+        return errors
 
 
 class PriorityLevelConfigurationStrategy(_FlowControlStrategy):
@@ -118,7 +118,7 @@ class PriorityLevelConfigurationStrategy(_FlowControlStrategy):
             and not semantic_deep_equal(spec, _mandatory_spec("prioritylevelconfigurations", name))
         ):
             errors.append(invalid("spec", shown, f"spec of '{name}' must equal the fixed value"))
-        return errors + _validate_conditions(obj, obj)
+        return errors
 
 
 def _mandatory_spec(plural: str, name: str) -> Object:
@@ -130,7 +130,7 @@ def _mandatory_spec(plural: str, name: str) -> Object:
 def _validate_matching_precedence(name: str, value: int) -> list[FieldError]:
     """Validates the precedence of a schema; 1 is that of `exempt` (ValidateFlowSchemaSpec)."""
     path = "spec.matchingPrecedence"
-    if value <= 0:
+    if value < 1:
         return [invalid(path, value, "must be a positive value")]
     if value > MAX_PRECEDENCE:
         return [invalid(path, value, f"must not be greater than {MAX_PRECEDENCE}")]
@@ -295,7 +295,7 @@ def validate_hand_size(queuing: Object, path: str) -> list[FieldError]:
     """Validates the size of hands against the number of queues (ValidatePriorityLevelQueuingConfiguration)."""
     queues, hand = (queuing.get(field, 0) for field in ("queues", "handSize"))
     where = f"{path}.handSize"
-    if hand <= 0:
+    if hand < 1:
         return [invalid(where, hand, "must be positive")]
     if hand > queues:
         return [invalid(where, hand, f"should not be greater than queues ({queues})")]

@@ -96,11 +96,11 @@ def mutants() -> Iterator[Mutant]:
 
 
 def _not_run(tree: ast.Module) -> set[int]:
-    """The nodes that say nothing of behaviour: docstrings, annotations, `__all__`, words of tables, guards of types."""
+    """The nodes that say nothing of behaviour: docstrings, annotations, assertions, `__all__`, words of tables, guards of types."""
     found: set[int] = set()
     for node in ast.walk(tree):
         parts: list[ast.AST] = []
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        if isinstance(node, ast.Assert) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             parts = [node]
         elif isinstance(node, ast.AnnAssign | ast.arg) and node.annotation is not None:
             parts = [node.annotation]

@@ -243,7 +243,7 @@ def _object_errors(schema: Schema, value: Mapping[str, Any], path: str, before: 
     properties, values = schema.get("properties") or {}, schema.get("additionalProperties")
     old: Mapping[str, Any] = before if isinstance(before, dict) else {}
     if isinstance(values, Mapping):
-        for name in sorted(value.keys() - properties.keys()):
+        for name in sorted(value):  # a schema has either properties or values
             yield from _errors(values, value[name], f"{path}.{name}", old.get(name, NONE_BEFORE))
     for name in sorted(value.keys() & properties.keys()):
         yield from _errors(properties[name], value[name], _child_path(path, name), old.get(name, NONE_BEFORE))
@@ -415,8 +415,8 @@ _INTEGERS = {"int32": INT32, "int64": INT64}
 #: The number of the first minor that validates the range of a number's type and format.
 _RANGES_SINCE = 36
 
-#: The largest 32-bit float.
-_LARGEST_FLOAT = float.fromhex("0x1.fffffep127")
+#: The largest number whose shortest decimal Go rounds to a 32-bit float.
+_LARGEST_FLOAT = float.fromhex("0x1.ffffffp127")
 
 _BOUNDS = (("maximum", "exclusiveMaximum", "less"), ("minimum", "exclusiveMinimum", "greater"))
 

@@ -90,7 +90,7 @@ class HorizontalPodAutoscalerV1Strategy(Strategy):
         to_zero = context.emulation.enabled(_SCALE_TO_ZERO_GATE) or old_spec.get("minReplicas") == 0
         new_target, old_target = spec.get("scaleTargetRef") or {}, old_spec.get("scaleTargetRef") or {}
         same_target = all(new_target.get(field) == old_target.get(field) for field in ("apiVersion", "kind"))
-        objects = [item["object"] for item in old_spec.get("metrics") or () if _is_object_metric(item)]
+        objects = [item["object"] for item in old_spec.get("metrics") or () if item.get("object") is not None]
         wrong = any(_api_version(item.get("describedObject") or {}, group_required=False) for item in objects)
         return _validate_spec(spec, ValidationOptions(context.emulation.minor, 0 if to_zero else 1, same_target, wrong))
 
@@ -109,10 +109,6 @@ class HorizontalPodAutoscalerStrategy(HorizontalPodAutoscalerV1Strategy):
             spec["behavior"] = default_behavior(behavior)
 
 
-def _is_object_metric(item: Object) -> bool:
-    return item.get("type") == "Object" and item.get("object") is not None
-
-
 def _validate_spec(spec: Object, options: ValidationOptions) -> list[FieldError]:
     least, most = spec.get("minReplicas"), spec.get("maxReplicas", 0)
     errors: list[FieldError] = []
@@ -122,7 +118,7 @@ def _validate_spec(spec: Object, options: ValidationOptions) -> list[FieldError]
         errors.append(invalid("spec.maxReplicas", most, ABOVE_0))
     elif most == 0:
         errors.append(required("spec.maxReplicas", "" if holds_declared_rules() else "must be set and greater than 0"))
-    elif most < 0:
+    elif most < 1:
         errors.append(invalid("spec.maxReplicas", most, names.min_error(1)))
     if least is not None and most < least:
         errors.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))

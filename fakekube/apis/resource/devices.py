@@ -8,6 +8,7 @@ pkg/apis/resource/v1/defaults.go.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Final
 
@@ -30,7 +31,7 @@ Check = Callable[[Any, str], list[FieldError]]
 
 #: The maximum length of most lists of the group; of those that have none.
 MAX_ITEMS = 32
-UNLIMITED = -1
+UNLIMITED = sys.maxsize
 _IDENTIFIER_LENGTH = 32
 _EXPRESSION_LENGTH = _PARAMETERS_LENGTH = 10 * 1024
 _BINDING_CONDITIONS = 4
@@ -48,7 +49,7 @@ _UID_FORM = (
 
 def validate_slice(items: Sequence[Any], path: str, check: Check, most: int = MAX_ITEMS) -> list[FieldError]:
     """Validates all items of a list; none of them if there are too many (validateSlice), which counts from 1.35 on."""
-    crowd = [too_many(path, len(items), most)] if 0 <= most < len(items) else []
+    crowd = [too_many(path, len(items), most)] if len(items) > most else []
     if crowd and from_minor(35):
         return crowd
     return [error for index, item in enumerate(items) for error in check(item, f"{path}[{index}]")] + crowd
@@ -70,7 +71,7 @@ def validate_set(
     the path of the `member` that is the key.
     """
     errors = validate_slice(items, path, check, most)
-    if 0 <= most < len(items) and from_minor(35):
+    if len(items) > most and from_minor(35):
         return errors
     suffix = f".{member}" if member and not from_minor(35) else ""
     seen: set[Any] = set()
@@ -86,7 +87,7 @@ def validate_map(
     items: Mapping[str, Any], path: str, key: Check, check: Check, *, most: int = MAX_ITEMS, longest: int
 ) -> list[FieldError]:
     """Validates all keys and values of a map (validateMap); long keys are truncated in paths."""
-    crowd = [too_many(path, len(items), most)] if 0 <= most < len(items) else []
+    crowd = [too_many(path, len(items), most)] if len(items) > most else []
     if crowd and from_minor(35):
         return crowd
     errors = crowd

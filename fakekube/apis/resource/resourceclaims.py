@@ -308,7 +308,7 @@ def _validate_exact_request(request: Object, path: str, words: Callable[[list[st
     mode, count = request.get("allocationMode", ""), request.get("count", 0)
     if mode == "All" and count:
         errors.append(invalid(f"{path}.count", count, f"must not be specified when allocationMode is '{mode}'"))
-    elif mode == "ExactCount" and count <= 0:
+    elif mode == "ExactCount" and count < 1:
         errors.append(invalid(f"{path}.count", count, POSITIVE))
     elif mode not in MODES:
         errors.append(not_supported(f"{path}.allocationMode", mode, MODES))

@@ -148,7 +148,7 @@ def _compute(requests: Amounts, limits: Amounts) -> Amounts:
 
 
 def _has_deadline(pod: Object) -> bool:
-    return bool(pod["spec"].get("activeDeadlineSeconds", -1) >= 0)
+    return "activeDeadlineSeconds" in pod["spec"]
 
 
 def _is_over(pod: Object, now: datetime) -> bool:

@@ -335,7 +335,7 @@ class EphemeralContainersStrategy(Strategy):
         if MIRROR_POD_ANNOTATION_KEY in (old["metadata"].get("annotations") or {}):
             return [forbidden(NIL_PATH, "static pods do not support ephemeral containers")]
         options = _validation_options(old)
-        errors = _validate_whole(obj, options) + _validate_annotations_update(obj, old, options)
+        errors = _validate_whole(obj, options)
         before = old["spec"].get("ephemeralContainers") or ()
         if not before:
             return errors
