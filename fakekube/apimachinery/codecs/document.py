@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import orjson
 
@@ -106,28 +106,18 @@ def compress_texts(texts: Sequence[bytes]) -> list[CompressedText]:
 # --- Documents ----------------------------------------------------------------------------------------------------------
 
 
-class Identity(NamedTuple):
-    """The first fields of the metadata of an object, as bytes without quotes: what no two objects have in common."""
-
-    name: bytes
-    generateName: bytes
-    namespace: bytes
-    uid: bytes
-    resourceVersion: bytes
-    generation: bytes
-    creationTimestamp: bytes
+#: The first fields of the metadata of an object: what no two objects have in common.
+IDENTITY: Final = ("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp")
+#: The values of these fields, as bytes without quotes; b"" for what is absent.
+Identity = Sequence[bytes]
 
 
-class Parts(NamedTuple):
-    """The parts of the text of an object: what objects of one workload have each for itself, and what many have in common."""
-
-    identity: Identity
-    description: bytes
-    """The JSON of the other metadata without managedFields, such as labels."""
-    managed_fields: bytes
-    """The JSON of the list; b"" if there is none."""
-    rest: bytes
-    """The JSON of the object without its metadata."""
+#: The parts of the text of an object. Objects of one workload have only the first each for itself: its identity; the other
+#: metadata without managedFields, such as labels, each member after a comma; the JSON of managedFields, or b""; and what follows
+#: the metadata, such as `,"spec":{}}`. (To make a named tuple takes longer than to find a part.)
+Parts = tuple[Identity, bytes, bytes, bytes]
+#: What most rows show of an object: its name and creationTimestamp, whether it is being deleted, and what follows the metadata.
+Head = tuple[bytes, bytes, bool, bytes]
 
 
 class Document:
@@ -219,10 +209,9 @@ class Document:
             make: makes the encoding.
             make_of_parts: makes the same, bytes or a tuple, of the parts of a document if that is possible, else returns None.
         """
-        try:
-            return self._made[key]  # type: ignore[no-any-return]
-        except KeyError:
-            pass
+        made = self._made.get(key)
+        if made is not None:
+            return made  # type: ignore[no-any-return]
         if make_of_parts is not None:
             made = make_of_parts(self)
             if made is not None:
@@ -236,11 +225,13 @@ class Document:
 
     def _found_text(self) -> tuple[bytes, int]:
         """Returns the text that the object is held as, or its JSON, and where its metadata ends in it; 0 if there is no text."""
-        text = self._json
-        try:
-            return text, _end_of_metadata(_get_tree(self), text)
-        except AttributeError:
-            return self._text(), self._end
+        if not self._packed:
+            text = self._json
+            try:
+                return text, _end_of_metadata(_get_tree(self), text)
+            except AttributeError:  # another thread has packed it meanwhile
+                pass
+        return self._text(), self._end
 
     def find_parts(self) -> Parts | None:
         """Returns the parts of the object; None if it has no text, or not all of the usual metadata."""
@@ -248,10 +239,28 @@ class Document:
         found = _match_identity(text, len(_BEGINNING), end)
         if found is None:
             return None
-        begin = text.find(_BEFORE_MANAGED_FIELDS, found.end(), end)
+        stop = found.end()
+        begin = text.find(_BEFORE_MANAGED_FIELDS, stop, end)
         managed_fields = b"" if begin < 0 else text[begin + len(_BEFORE_MANAGED_FIELDS) - 1 : end - 1]
-        description = b"{%b}" % text[found.end() + 1 : end - 1 if begin < 0 else begin]
-        return Parts(Identity._make(found.groups(b"")), description, managed_fields, b"{" + (text[end + 1 :] or b"}"))
+        return found.groups(b""), text[stop : end - 1 if begin < 0 else begin], managed_fields, text[end:]
+
+    def find_head(self) -> Head | None:
+        """Returns the first part of the object; None as in `find_parts`, and if there is a brace in the identity."""
+        text, end = self._found_text()
+        begin = len(_BEFORE_NAME)
+        stop = text.find(_BEFORE_CREATED, begin, end)
+        if stop < 0 or not text.startswith(_BEFORE_NAME):
+            return None
+        identity = text[begin:stop]
+        # Without an escape each quote delimits a string, and without a brace all strings are metadata's own.
+        if _ESCAPE in identity or _BRACE in identity:
+            return None
+        name = identity[: identity.find(b'"')]
+        if not name.isascii() or name.translate(None, b"<>&") != name:
+            return None
+        start = stop + len(_BEFORE_CREATED)
+        after = text.find(b'"', start)
+        return name, text[start:after], text.startswith(_BEFORE_DELETION, after), text[end:]
 
     @property
     def json(self) -> bytes:
@@ -327,6 +336,13 @@ _match_identity: Final = re.compile(
     rb'(?:,"generation":(\d+))?,"creationTimestamp":"(T)"'.replace(b"T", rb'[^"\\<>&\x80-\xff]*')
 ).match
 
+#: How the text of an object with a name begins, what is before its time of creation, and after that if it is being deleted.
+_BEFORE_NAME: Final = b'{"metadata":{"name":"'
+_BEFORE_CREATED: Final = b',"creationTimestamp":"'
+_BEFORE_DELETION: Final = b'","deletionTimestamp":'
+#: Numbers, as which bytes are found six times as fast.
+_ESCAPE, _BRACE = b"\\{"
+
 #: What is between the last field before the status of an object and its status, which is the last field.
 _BEFORE_STATUS: Final = b'},"status":{'
 
@@ -359,7 +375,7 @@ def _unpack(packed: bytes, end: int) -> StoredObject:
     metadata, begin = _read_metadata(packed, end)
     if begin >= 0:
         metadata["managedFields"] = read_part(packed[begin + len(_BEFORE_MANAGED_FIELDS) - 1 : end - 1])
-    return {"metadata": metadata, **read_rest(b"{" + (packed[end + 1 :] or b"}"))}
+    return {"metadata": metadata, **read_rest(packed[end:])}
 
 
 def _read_metadata(packed: bytes, end: int) -> tuple[Object, int]:
@@ -368,8 +384,14 @@ def _read_metadata(packed: bytes, end: int) -> tuple[Object, int]:
     return orjson.loads(packed[len(_BEGINNING) : end] if begin < 0 else packed[len(_BEGINNING) : begin] + b"}"), begin
 
 
-def read_rest(text: bytes) -> StoredObject:
-    """Returns the tree of an object without its metadata; what comes before its status is shared."""
+def read_description(text: bytes) -> Object:
+    """Returns the tree of what describes an object, as `Parts` has it."""
+    return orjson.loads(b"{%b}" % text[1:])  # type: ignore[no-any-return]
+
+
+def read_rest(rest: bytes) -> StoredObject:
+    """Returns the tree of what follows the metadata of an object, as `Parts` has it; what comes before its status is shared."""
+    text = b"{" + rest.removeprefix(b",")
     begin = text.rfind(_BEFORE_STATUS)
     if begin > 0:
         with suppress(orjson.JSONDecodeError):  # it is the status of a part
@@ -468,18 +490,19 @@ def cached_encoder(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
     return _with_cache(encode, orjson.dumps)
 
 
-def part_encoder(encode: Callable[[Any], bytes]) -> Callable[[bytes], bytes]:
-    """Makes an encoder of plain JSON data that is given as JSON, with a cache like that of `cached_encoder`."""
-    return _with_cache(lambda text: encode(orjson.loads(text)), bytes)
+def part_encoder(encode: Callable[[Any], bytes], read: Callable[[bytes], Any] = orjson.loads) -> Callable[[bytes], bytes]:
+    """Makes an encoder of plain JSON data that is given as a text, with a cache like that of `cached_encoder`."""
+    return _with_cache(lambda text: encode(read(text)), bytes)
 
 
 def _with_cache(encode: Callable[[T], bytes], key_of: Callable[[T], bytes]) -> Callable[[T], bytes]:
     """Wraps an encoder; `key_of` returns the JSON of what is encoded, or raises JSONEncodeError for what has none."""
     cache: BoundedCache[bytes, bytes] = BoundedCache(_MAXIMUM_ITEMS)
     misses = 0
+    last = (b"", b"")  # neighbours are often equal, and texts are compared faster than they are hashed
 
     def encoded(value: T) -> bytes:
-        nonlocal misses
+        nonlocal misses, last
         if misses > MAX_MISSES and misses % SAMPLE:
             misses += 1
             return encode(value)
@@ -487,10 +510,15 @@ def _with_cache(encode: Callable[[T], bytes], key_of: Callable[[T], bytes]) -> C
             key = key_of(value)
         except orjson.JSONEncodeError:  # integers beyond 64 bits, bytes, invalid UTF-8
             return encode(value)
-        made = cache.get(key)
-        if made is not None:
+        known, made = last
+        if known == key:
             misses = 0
             return made
+        found = cache.get(key)
+        if found is not None:
+            misses = 0
+            last = key, found
+            return found
         misses += 1
         made = encode(value)
         if len(key) <= _MAXIMUM_BYTES:

@@ -271,9 +271,13 @@ def _dumps(value: Any, option: int, floats: bool) -> bytes:
     return text
 
 
+#: What Go escapes, as numbers: to look for bytes, CPython raises an exception first.
+_LESS, _GREATER, _AMPERSAND = b"<>&"
+
+
 def is_canonical(text: bytes, *, floats: bool = True) -> bool:
     """Reports whether `dumps` certainly makes this text from the value that it has; `text` is the output of orjson."""
-    if not text.isascii() or b"<" in text or b">" in text or b"&" in text:
+    if not text.isascii() or _LESS in text or _GREATER in text or _AMPERSAND in text:
         return False
     return not (floats and _holds_number_to_rewrite(text))
 

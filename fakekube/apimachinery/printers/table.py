@@ -16,9 +16,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache, lru_cache, partial
+from operator import itemgetter
 from typing import Any, Final
-
-import orjson
 
 from fakekube.apimachinery import data
 from fakekube.apimachinery.codecs import json
@@ -27,11 +26,10 @@ from fakekube.apimachinery.codecs.document import (
     SAMPLE,
     Chunks,
     Document,
-    Identity,
     Items,
-    Parts,
     enclose,
     encodings_of,
+    read_description,
     read_rest,
 )
 from fakekube.apimachinery.codecs.formats import Kind
@@ -240,17 +238,20 @@ def convertor_for(group: str, version: str, plural: str, *, scale: bool = False,
 # --- Rows as compact JSON --------------------------------------------------------------------------------------------
 # Everything except the ages is encoded once and cached with the Document.
 #
-# Only the ages in the cells of an object change with time. So a row is encoded once as a template: the encoded pieces between
-# the ages, and the times of the ages. A table is a join of such pieces, the formatted ages, and the cached JSON of the
-# objects; a cached `Rows` only has to format the ages.
+# Only the ages in the cells of an object change with time. So a row is encoded once as a template: its text, with the times whose
+# ages stand there. A table is a join of the pieces of templates, the formatted ages, and the cached JSON of the objects; a cached
+# `Rows` only has to format the ages. A template is one text: as tuples of pieces, those of a large list made the cyclic collector
+# run.
 
 
-Template = tuple[bytes | datetime, ...]
-"""A row up to its object: bytes, and between them times, whose ages stand there."""
+Template = bytes
+"""A row up to its object: JSON, in which each time whose age is shown stands between two `_AGE`s."""
 
+#: Cannot be in JSON.
+_AGE: Final = b"\0"
 #: Random, so that no text in an object equals it.
 _SECRET: Final = secrets.token_hex(8)
-_MARKS: Final = re.compile(rf"{_SECRET}(\d+);".encode()).split
+_split_at_marks: Final = re.compile(rf"{_SECRET}(\d[^;]+);".encode()).split
 
 
 class Rows:
@@ -270,15 +271,16 @@ class Rows:
             keys = [convertor.order(document.object) for document in documents]
             order = sorted(range(len(keys)), key=keys.__getitem__)
             templates, carried = [templates[index] for index in order], [carried[index] for index in order]
-        self._parts: list[Any] = []
+        self._parts: list[bytes] = []
         """The pieces of the table, with times at the positions of ages."""
-        self._ages: dict[int, Any] = {}
+        self._ages: dict[int, bytes] = {}
         """The positions of ages among the pieces, with the times whose ages are inserted there."""
         for template, whole in zip(templates, carried, strict=True):
             first = len(self._parts)
-            self._parts += (*template, whole, b"},")
-            for place in range(1, len(template), 2):
-                self._ages[first + place] = template[place]
+            pieces = template.split(_AGE)
+            self._parts += (*pieces, whole, b"},")
+            for place in range(1, len(pieces), 2):
+                self._ages[first + place] = pieces[place]
         if self._parts:
             self._parts[-1] = b"}"
 
@@ -311,15 +313,15 @@ def table_json(convertor: TableConvertor, api_version: str, rows: Rows, *, metad
     return enclose(opening + b',"rows":[', rows.encode_at(now), b"]}\n")
 
 
-class _Ages(dict[Any, bytes]):
-    """A cache of formatted ages."""
+class _Ages(dict[bytes, bytes]):
+    """A cache of formatted ages, by the times."""
 
     def __init__(self, now: datetime) -> None:
         super().__init__()
         self._text = ages_at(now)
 
-    def __missing__(self, moment: datetime) -> bytes:
-        text = self[moment] = json.dumps(self._text(moment))[1:-1]  # the age can be <invalid>
+    def __missing__(self, moment: bytes) -> bytes:
+        text = self[moment] = json.dumps(self._text(parse_moment(moment.decode())))[1:-1]  # the age can be <invalid>
         return text
 
 
@@ -329,28 +331,16 @@ def template_maker(convertor: TableConvertor) -> tuple[Hashable, Callable[[Store
 
 
 def _template(convertor: TableConvertor, obj: StoredObject) -> Template:
-    moments: list[datetime] = []
-    return tuple(_split_at_ages(_encode_cells(convertor, obj, moments), moments))
-
-
-def _split_at_ages(text: bytes, moments: Sequence[datetime]) -> list[Any]:
-    pieces: list[Any] = _MARKS(text)
-    pieces[1::2] = [moments[int(number)] for number in pieces[1::2]]
-    return pieces
-
-
-def _encode_cells(convertor: TableConvertor, obj: StoredObject, moments: list[datetime]) -> bytes:
-    """Returns the JSON of a row up to its object, with a mark for each age; adds their times to `moments`."""
-
-    def mark(moment: datetime) -> str:
-        moments.append(moment)
-        return f"{_SECRET}{len(moments) - 1};"
-
-    made: Object = {"cells": convertor.cells(obj, mark)}
+    made: Object = {"cells": convertor.cells(obj, _mark)}
     conditions = convertor.conditions(obj)
     if conditions:
         made["conditions"] = conditions
-    return json.dumps(made, floats=convertor.custom)[:-1] + b',"object":'
+    return _AGE.join(_split_at_marks(json.dumps(made, floats=convertor.custom)[:-1] + b',"object":'))
+
+
+def _mark(moment: datetime) -> str:
+    """Returns what stands in a cell in place of an age."""
+    return _SECRET + moment.isoformat().replace("+00:00", "Z") + ";"
 
 
 # --- Rows of objects with equal parts ---------------------------------------------------------------------------------
@@ -361,10 +351,11 @@ def _encode_cells(convertor: TableConvertor, obj: StoredObject, moments: list[da
 
 _NAME: Final = f"{_SECRET}-name"
 #: A time that no object has.
-_CREATED: Final = f"9{secrets.randbelow(900) + 100}-12-31T23:59:59.{secrets.randbelow(10**6):06}Z"
-#: How the description of an object that is being deleted begins; it has a row of its own.
-_BEING_DELETED: Final = b'{"deletionTimestamp"'
+_CREATED: Final = f"9{secrets.randbelow(900) + 100}-12-31T23:59:59.{secrets.randbelow(900_000) + 100_000}Z"
 _MAX_SHARED: Final = 256
+#: The marks of what a row is filled with, in the order of the arguments of `fill`.
+_FILLINGS: Final = (_NAME.encode(), _CREATED.encode())
+_split_at_fillings: Final = re.compile(b"(%b|%b)" % (_FILLINGS[0], re.escape(_FILLINGS[1]))).split
 
 
 class _Metadata(dict[str, Any]):
@@ -386,30 +377,24 @@ class _Metadata(dict[str, Any]):
 class _SharedRow:
     """The row of objects that differ in their identities only."""
 
-    __slots__ = ("_ages", "_pieces", "_texts", "is_described")
+    __slots__ = ("_choose", "_text", "is_described")
 
-    def __init__(self, convertor: TableConvertor, parts: Parts) -> None:
-        metadata, moments = _Metadata(orjson.loads(parts.description)), list[datetime]()
-        text = _encode_cells(convertor, {"metadata": metadata, **read_rest(parts.rest)}, moments)
+    def __init__(self, convertor: TableConvertor, description: bytes, rest: bytes) -> None:
+        metadata = _Metadata(read_description(description))
+        pieces = _split_at_fillings(_template(convertor, {"metadata": metadata, **read_rest(rest)}).replace(b"%", b"%%"))
+        self._text: bytes = b"%b".join(pieces[::2])
+        self._choose = itemgetter(*map(_FILLINGS.index, pieces[1::2]))
         self.is_described = bool(metadata.read - {"name", "creationTimestamp", "deletionTimestamp"})
         """Whether it depends on what describes the objects."""
-        text = text.replace(b"%", b"%%").replace(_NAME.encode(), b"%(name)b").replace(_CREATED.encode(), b"%(created)b")
-        pieces = _split_at_ages(text, moments)
-        self._texts = [(place, pieces[place]) for place in range(0, len(pieces), 2) if b"%" in pieces[place]]
-        """The texts with the name or the time of creation, by their positions."""
-        self._ages = [place for place in range(1, len(pieces), 2) if pieces[place] == parse_moment(_CREATED)]
-        """The positions of the ages of the objects."""
-        self._pieces = pieces
 
-    def fill(self, identity: Identity) -> Template:
-        """Returns the row of an object."""
-        pieces = self._pieces.copy()
-        values = {b"name": identity.name, b"created": identity.creationTimestamp}
-        for place, text in self._texts:
-            pieces[place] = text % values
-        for place in self._ages:
-            pieces[place] = parse_moment(identity.creationTimestamp.decode())
-        return tuple(pieces)
+    def fill(self, *identity: bytes) -> Template:
+        """Returns the row of an object.
+
+        Args:
+            identity: its name and creationTimestamp.
+        """
+        made: bytes = self._text % self._choose(identity)
+        return made
 
 
 def _template_maker_of_parts(convertor: TableConvertor) -> Callable[[Document], Template | None] | None:
@@ -423,21 +408,34 @@ def _template_maker_of_parts(convertor: TableConvertor) -> Callable[[Document], 
 @forgettable
 @lru_cache(maxsize=256)
 def _make_template_maker(convertor: TableConvertor) -> Callable[[Document], Template | None]:
-    shared: BoundedCache[bytes, _SharedRow | None] = BoundedCache(_MAX_SHARED)
+    shared: BoundedCache[Hashable, _SharedRow | None] = BoundedCache(_MAX_SHARED)
     misses = 0
+    last: tuple[bytes, _SharedRow | None] = (b"", None)
+    """What neighbours of one workload have in common: texts are compared faster than they are hashed."""
 
     def make(document: Document) -> Template | None:
-        nonlocal misses
+        nonlocal misses, last
         if misses > MAX_MISSES and misses % SAMPLE:
             misses += 1
             return None
-        parts = document.find_parts()
-        if parts is None or parts.description.startswith(_BEING_DELETED):
+        head = document.find_head()
+        if head is None:
             return None
-        key = parts.rest
+        name, created, is_being_deleted, rest = head
+        if is_being_deleted:
+            return None
+        known, row = last
+        if row is not None and known == rest:
+            misses = 0
+            return row.fill(name, created)
+        parts = document.find_parts()
+        if parts is None:
+            return None
+        _, description, _, _ = parts
+        key: Hashable = rest
         row = shared.get(key)
         if row is not None and row.is_described:
-            key = parts.description + key
+            key = description, rest
             row = shared.get(key)
         if row is None and key not in shared:  # most statuses of running pods are seen once
             misses += 1
@@ -445,9 +443,11 @@ def _make_template_maker(convertor: TableConvertor) -> Callable[[Document], Temp
             return None
         misses = 0
         if row is None:
-            row = _SharedRow(convertor, parts)
+            row = _SharedRow(convertor, description, rest)
             shared.add(key, row)
-        return row.fill(parts.identity)
+        if not row.is_described:
+            last = rest, row
+        return row.fill(name, created)
 
     return make
 

@@ -46,7 +46,7 @@ def _transform_object(scope: Scope, chosen: MediaType, code: int, stored: Docume
     """Returns one object, transformed. Raises StatusError 400 or 406."""
     assert chosen.target is not None
     if chosen.target.kind == "Table":
-        made = _table(scope, chosen, _convertor(scope), lambda: [(stored, shown)], _table_metadata(shown))
+        made = _table(scope, chosen, _convertor(scope), lambda: ([stored], [shown]), _table_metadata(shown))
         return _response(chosen, code, made)
     if chosen.target.kind == "PartialObjectMetadataList":
         if scope.resource.custom:
@@ -124,7 +124,7 @@ def _not_acceptable(scope: Scope, problem: str, suffix: str = "") -> StatusError
 
 # --- Tables -----------------------------------------------------------------------------------------------------------
 
-Pairs = list[tuple[Document, Document]]
+Pairs = tuple[list[Document], list[Document]]
 """Stored documents, and the same in the requested version."""
 Keep = Callable[[Hashable, Callable[[], table.Rows]], table.Rows]
 """Returns the cached value of a key, or makes it."""
@@ -132,7 +132,7 @@ Keep = Callable[[Hashable, Callable[[], table.Rows]], table.Rows]
 
 def _pairs(resource: Resource, listing: Listing) -> Pairs:
     documents = listing.documents
-    return list(zip(documents, conversion.all_shown(resource, documents), strict=True))
+    return documents, conversion.all_shown(resource, documents)
 
 
 def _not_kept(_key: Hashable, make: Callable[[], table.Rows]) -> table.Rows:
@@ -155,7 +155,7 @@ def _table(
     if chosen.format == "json" and not chosen.pretty:
         kept = keep((convertor, api_version, *shown.key), lambda: table.Rows(convertor, *shown.parts(convertor, pairs())))
         return table.table_json(convertor, api_version, kept, metadata=metadata, now=now)
-    whole = Document(table.table(convertor, api_version, [shown.row(*pair) for pair in pairs()], metadata, now))
+    whole = Document(table.table(convertor, api_version, list(map(shown.row, *pairs())), metadata, now))
     form, kind = formats.format_of(chosen.format, pretty=chosen.pretty), _table_kind(api_version)
     return form.object(form.encoded_item(whole, kind), kind)
 
@@ -203,13 +203,14 @@ class _Rows:
 
     def parts(self, convertor: TableConvertor, pairs: Pairs) -> tuple[list[Document], list[bytes]]:
         """Returns the arguments of `apimachinery.printers.table`: the printed cells, and the JSON of the objects in the rows."""
-        printed = [shown for _, shown in pairs] if self._custom else [stored for stored, _ in pairs]
+        stored, shown = pairs
+        printed = shown if self._custom else stored
         if self._include in _METADATA:
             if self._custom:
                 makers = (table.template_maker(convertor), table.json_maker(self._api_version, self._resource, custom=True))
                 encode_all(printed, dict(makers))
             return printed, table.metadata_json(printed, self._api_version, self._resource, custom=self._custom)
-        return printed, [self._carried_json(*pair) for pair in pairs]
+        return printed, list(map(self._carried_json, stored, shown))
 
     def _carried_json(self, stored: Document, shown: Document) -> bytes:
         carried = self._get_row_object(stored, shown)

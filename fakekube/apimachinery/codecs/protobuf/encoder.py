@@ -22,7 +22,15 @@ from functools import cache, lru_cache, partial
 from typing import Any, Final
 
 from fakekube.apimachinery.codecs import EncodeError, json
-from fakekube.apimachinery.codecs.document import Identity, Parts, cached_encoder, part_encoder
+from fakekube.apimachinery.codecs.document import (
+    IDENTITY,
+    Identity,
+    Parts,
+    cached_encoder,
+    part_encoder,
+    read_description,
+    read_rest,
+)
 from fakekube.apimachinery.codecs.protobuf.wire import Layout, encode_varint, is_wrapped, layout
 from fakekube.apimachinery.schema.model import Field, Shape, Type
 from fakekube.base.caches import BoundedCache, forgettable
@@ -60,14 +68,14 @@ def parts_encoder(type_: Type) -> Callable[[Parts], bytes] | None:
         return None
     managed_fields = metadata.type.fields["managedFields"]
     encode_identity, tag = _identity_encoder(metadata.type), _tag(1, 2)
-    encode_description = part_encoder(_struct(_leave_out(layout(metadata.type), *_IDENTITY)))
+    encode_description = part_encoder(_struct(_leave_out(layout(metadata.type), *_IDENTITY)), read_description)
     encode_managed_fields = part_encoder(_field(managed_fields, b""))  # the last field of metadata
-    encode_rest = part_encoder(_struct(_leave_out(members, "metadata")))
+    encode_rest = part_encoder(_struct(_leave_out(members, "metadata")), read_rest)
 
     def write(parts: Parts) -> bytes:
         identity, description, managed, rest = parts
         content = encode_identity(identity)
-        if len(description) > 2:
+        if description:
             content += encode_description(description)
         if managed:
             content += encode_managed_fields(managed)
@@ -76,8 +84,8 @@ def parts_encoder(type_: Type) -> Callable[[Parts], bytes] | None:
     return _guard(write)
 
 
-#: The fields of `Identity`, and one between them that the server leaves empty.
-_IDENTITY: Final = (*Identity._fields, "selfLink")
+#: The fields of an identity, and one between them that the server leaves empty.
+_IDENTITY: Final = (*IDENTITY, "selfLink")
 
 
 def _leave_out(members: Layout, *names: str) -> Layout:

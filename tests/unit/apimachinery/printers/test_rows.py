@@ -60,6 +60,7 @@ _DESCRIPTIONS: list[dict[str, Any]] = [
     },
     {"annotations": {"volume.beta.kubernetes.io/storage-class": "gold"}},
     {"deletionTimestamp": "2026-01-02T03:04:05Z"},
+    {},
 ]
 
 
@@ -95,8 +96,8 @@ def test_rows_of_objects_with_equal_parts(version: str) -> None:
 
 def test_rows_of_objects_with_parts_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     split: list[Document] = []
-    find_parts = Document.find_parts
-    monkeypatch.setattr(Document, "find_parts", lambda document: [split.append(document), find_parts(document)][1])
+    find_head = Document.find_head
+    monkeypatch.setattr(Document, "find_head", lambda document: [split.append(document), find_head(document)][1])
     convertor = convertor_for("", "v1", "pods")
     objects = [
         {
