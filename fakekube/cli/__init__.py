@@ -67,6 +67,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 @contextmanager
 def _cluster(options: Options) -> Iterator[Cluster]:
     """Starts a cluster, loads manifests and writes kubeconfigs; stops it at the end of the block. Raises UsageError."""
+    if options.tls:  # before the modules of a cluster are imported, which takes as long
+        from fakekube.net.certificates import make_in_child
+
+        make_in_child(options.host)
     from fakekube.apiserver.auth.options import OptionError
     from fakekube.cli.logs import log_to_stderr, with_access_log
     from fakekube.cluster import Cluster

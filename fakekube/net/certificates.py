@@ -2,19 +2,21 @@
 
 They pass strict verification (the default of Python 3.13, Go): the CA has critical basicConstraints and keyUsage, other
 certificates have an authority key identifier, and addresses as IP SANs. Keys are P-256, which are fast to generate and to use.
-All clusters of a process share one CA and one administrator certificate.
+All clusters of a process share one CA and one administrator certificate. A process that only serves lets a child make the first
+ones (`make_in_child`).
 """
 
 from __future__ import annotations
 
 import functools
 import ipaddress
+import os
 import ssl
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fakekube.net.tls import server_context
 
@@ -98,17 +100,20 @@ def authority() -> Authority:
 
 @functools.cache
 def _authority() -> Authority:
-    return Authority()
+    made = _await_child()
+    return Authority(made.authority if made else None)
 
 
 @functools.lru_cache(maxsize=256)
 def _server(host: str) -> _Issued:
-    return _authority().issue_server(host)
+    made = _await_child()
+    return made.server if made and made.host == host else _authority().issue_server(host)
 
 
 @functools.cache
 def _administrator() -> _Issued:
-    return _authority().issue_client(_ADMIN_NAME, _ADMIN_GROUPS)
+    made = _await_child()
+    return made.administrator if made else _authority().issue_client(_ADMIN_NAME, _ADMIN_GROUPS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,23 +124,112 @@ class _Issued:
     key_pem: str
 
 
-class Authority:
-    """A certificate authority."""
+# --- A child process that makes certificates --------------------------------------------------------------------------
+# The package cryptography takes 11 MiB, and as long to import as half of the cluster. A server needs no more of it than its first
+# certificates, unless a client presents one, or something is signed.
 
-    def __init__(self) -> None:
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What a child process has made."""
+
+    host: str
+    authority: _Issued
+    server: _Issued
+    administrator: _Issued
+
+
+_children: Final[list[_Child]] = []
+"""The child process, if there is one."""
+
+
+def make_in_child(host: str) -> None:
+    """Lets a child process make the credentials of a server, while this process does other things.
+
+    Has no effect where a process has no children, in one with threads, which a child would lack, and if there is a CA already.
+    """
+    if hasattr(os, "fork") and threading.active_count() == 1 and not _authority.cache_info().currsize and not _children:
+        _children.append(_Child(host))
+
+
+def _await_child() -> _Made | None:
+    """Waits for the child process. Returns None if there is none, or it has failed."""
+    return _children[0].made if _children else None
+
+
+class _Child:
+    """A child process that makes the credentials of a server, and ends."""
+
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._reader, writer = os.pipe()
+        self._process = os.fork()
+        if not self._process:
+            try:
+                authority = _make_authority()
+                issuer = Authority(authority)
+                made = authority, issuer.issue_server(host), issuer.issue_client(_ADMIN_NAME, _ADMIN_GROUPS)
+                with open(writer, "w", encoding="ascii") as file:
+                    file.write("\0".join(text for issued in made for text in (issued.pem, issued.key_pem)))
+            finally:
+                os._exit(0)  # without what this process does at its end
+        os.close(writer)
+
+    @functools.cached_property
+    def made(self) -> _Made | None:
+        with open(self._reader, encoding="ascii") as file:
+            texts = file.read().split("\0")
+        os.waitpid(self._process, 0)
+        return _Made(self._host, *map(_Issued, texts[::2], texts[1::2])) if len(texts) > 1 else None
+
+
+# --- Authorities ------------------------------------------------------------------------------------------------------
+
+
+def _make_authority() -> _Issued:
+    from cryptography import x509
+
+    key, name = _new_key(), _name("kubernetes")
+    builder = (
+        _builder(name, name, key.public_key())
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(_key_usage(signs_certificates=True), critical=True)
+    )
+    return _Issued(_sign(builder, key), _key_pem(key))
+
+
+class Authority:
+    """A certificate authority.
+
+    Args:
+        issued: its own certificate and key, which are read when it first signs something; None: new ones.
+    """
+
+    def __init__(self, issued: _Issued | None = None) -> None:
+        own = issued or _make_authority()
+        self.pem, self._key_pem = own.pem, own.key_pem
+
+    @functools.cached_property
+    def _certificate(self) -> x509.Certificate:
         from cryptography import x509
 
-        self._key = _new_key()
-        self._name = _name("kubernetes")
-        self._ends = datetime.now(UTC) + _LIFETIME
-        identifier = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
-        self._identifier = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
-        builder = (
-            self._builder(self._name, self._key.public_key())
-            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            .add_extension(_key_usage(signs_certificates=True), critical=True)
-        )
-        self.pem = self._sign(builder)
+        return x509.load_pem_x509_certificate(self.pem.encode())
+
+    @functools.cached_property
+    def _key(self) -> ec.EllipticCurvePrivateKey:
+        from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+        key = load_pem_private_key(self._key_pem.encode(), None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        return key
+
+    @functools.cached_property
+    def _identifier(self) -> x509.AuthorityKeyIdentifier:
+        from cryptography import x509
+
+        own = self._certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier)
+        return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own.value)
 
     def issue_server(self, *hosts: str) -> _Issued:
         """Issues a certificate for an API server with these names or addresses, in addition to the default ones."""
@@ -178,23 +272,22 @@ class Authority:
         builder = (
             x509.CertificateBuilder()
             .subject_name(request.subject)
-            .issuer_name(self._name)
+            .issuer_name(self._certificate.subject)
             .public_key(request.public_key())
             .serial_number(x509.random_serial_number())
             .not_valid_before(begins)
-            .not_valid_after(min(ends, self._ends))
+            .not_valid_after(min(ends, self._certificate.not_valid_after_utc))
         )
         for extension, critical in extensions:
             builder = builder.add_extension(extension, critical=critical)
-        return self._sign(builder.add_extension(self._identifier, critical=False))
+        return _sign(builder.add_extension(self._identifier, critical=False), self._key)
 
     def _issue(self, subject: x509.Name, usage: x509.ObjectIdentifier, *alternatives: x509.SubjectAlternativeName) -> _Issued:
         from cryptography import x509
-        from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
         key = _new_key()
         builder = (
-            self._builder(subject, key.public_key())
+            _builder(subject, self._certificate.subject, key.public_key())
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(signs_certificates=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
@@ -202,30 +295,37 @@ class Authority:
         )
         for extension in alternatives:
             builder = builder.add_extension(extension, critical=False)
-        # As k3s writes them: some clients guess the algorithm from the label of the PEM block, which PKCS#8 does not tell.
-        key_pem = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
-        return _Issued(self._sign(builder), key_pem)
+        return _Issued(_sign(builder, self._key), _key_pem(key))
 
-    def _builder(self, subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-        from cryptography import x509
 
-        now = datetime.now(UTC)
-        return (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(self._name)
-            .public_key(key)
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - _BACKDATED)
-            .not_valid_after(now + _LIFETIME)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-        )
+def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+    from cryptography import x509
 
-    def _sign(self, builder: x509.CertificateBuilder) -> str:
-        from cryptography.hazmat.primitives.hashes import SHA256
-        from cryptography.hazmat.primitives.serialization import Encoding
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _BACKDATED)
+        .not_valid_after(now + _LIFETIME)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+    )
 
-        return builder.sign(self._key, SHA256()).public_bytes(Encoding.PEM).decode()
+
+def _sign(builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey) -> str:
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return builder.sign(key, SHA256()).public_bytes(Encoding.PEM).decode()
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> str:
+    """Returns a key as k3s writes them: some clients guess the algorithm from the label, which PKCS#8 does not tell."""
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    return key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
 
 
 def _new_key() -> ec.EllipticCurvePrivateKey:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
@@ -58,14 +58,19 @@ class CertificateVerifier:
     """Verifies client certificates with some certificate authorities.
 
     Args:
-        authorities: the CA bundle, PEM. Raises ValueError for invalid certificates.
+        authorities: the CA bundle, PEM.
     """
 
     def __init__(self, authorities: str) -> None:
+        self._authorities = authorities
+        self._chains = lru_cache(_KEPT)(self._chains_of)
+
+    @cached_property
+    def roots(self) -> Sequence[Certificate]:
+        """The certificates of the bundle, read for the first client that presents one. Raises ValueError for invalid ones."""
         from cryptography import x509
 
-        self._roots = x509.load_pem_x509_certificates(authorities.encode())
-        self._chains = lru_cache(_KEPT)(self._chains_of)
+        return x509.load_pem_x509_certificates(self._authorities.encode())
 
     def check(self, certificates: tuple[str, ...], now: datetime) -> None:
         """Raises BadCredentialsError if no chain leads from the first certificate to an authority."""
@@ -89,10 +94,10 @@ class CertificateVerifier:
         if not _for_clients(chain[-1]):
             return
         last = chain[-1]
-        if last in self._roots:
+        if last in self.roots:
             found.append(_span(chain))
             return
-        issuers = [root for root in self._roots if _has_issued(root, last, len(chain) - 1) and _for_clients(root)]
+        issuers = [root for root in self.roots if _has_issued(root, last, len(chain) - 1) and _for_clients(root)]
         found += [_span([*chain, root]) for root in issuers]
         if len(chain) < _LONGEST_CHAIN:
             for other in others:

@@ -74,14 +74,14 @@ class AuthenticationOptions:
     def authorities(self, own: str = "") -> str:
         """Returns the certificate authorities of clients, PEM; `own` is the cluster's. Raises OptionError."""
         given = read_text(self.client_ca_file, "client-ca-file")
-        if given and own:
-            _verifier(given, self.client_ca_file)  # the file must be valid by itself
+        if given:
+            _verifier(given, self.client_ca_file)
         return "\n".join(filter(None, (own, given)))
 
     def certificates(self, own: str = "") -> CertificateVerifier | None:
         """Returns the verifier of client certificates; None without a certificate authority. Raises OptionError."""
         authorities = self.authorities(own)
-        return _verifier(authorities, self.client_ca_file) if authorities else None
+        return _shared_verifier(authorities) if authorities else None
 
     def request_headers(self) -> RequestHeaders | None:
         """Returns the authenticator of front proxies; None without a certificate authority. Raises OptionError."""
@@ -130,15 +130,18 @@ def read_text(path: str, flag: str) -> str:
 
 
 def _verifier(authorities: str, path: str) -> CertificateVerifier:
+    """Returns the verifier of the authorities in a file, which must be valid. Raises OptionError."""
+    verifier = _shared_verifier(authorities)
     try:
-        return _shared_verifier(authorities)
+        verifier.roots  # noqa: B018
     except ValueError:
         raise OptionError(f"{path}: data does not contain any valid RSA or ECDSA certificates") from None
+    return verifier
 
 
 @lru_cache(4)
 def _shared_verifier(authorities: str) -> CertificateVerifier:
-    """Returns the verifier of these authorities: those of most clusters of a process are the same. Raises ValueError."""
+    """Returns the verifier of these authorities: those of most clusters of a process are the same."""
     return CertificateVerifier(authorities)
 
 

@@ -66,10 +66,23 @@ def test_credentials_are_cached_per_process() -> None:
     assert credentials("other.test").ca_certificate == credentials().ca_certificate
 
 
-def test_cryptography_is_imported_lazily() -> None:
-    code = "import sys, fakekube.net.certificates; print('cryptography' in sys.modules)"
+def test_a_process_whose_child_makes_its_certificates_does_not_import_cryptography() -> None:
+    code = """
+import sys
+from fakekube.net.certificates import authority, credentials, make_in_child
+make_in_child("example.test")
+given = credentials("example.test")
+print("cryptography" in sys.modules, given.ca_certificate, given.server_certificate, given.client_certificate, sep=";")
+print(authority().issue_client("me", ()).pem)
+"""
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert output == "False\n"
+    is_imported, *pems = output.split(";")
+    assert is_imported == "False"
+    root, server, *_ = map(load, pems)
+    for issued in (server, *x509.load_pem_x509_certificates(pems[2].encode())):
+        issued.verify_directly_issued_by(root)
+    names, _ = extension(server, x509.SubjectAlternativeName)
+    assert "example.test" in str(names)
 
 
 def test_keys_tell_their_algorithm_by_their_label() -> None:
