@@ -121,8 +121,12 @@ class Session:
 
     def slowness(self) -> float:
         """Returns the factor by which timeouts grow because of the load of this machine: 1 to 2."""
+        return min(self.competitors(), 2.0)
+
+    def competitors(self) -> float:
+        """Returns how many processes of this machine share a processor, at least 1."""
         try:
-            return min(max(os.getloadavg()[0] / (os.cpu_count() or 1), 1.0), 2.0)
+            return max(os.getloadavg()[0] / self.processors, 1.0)
         except OSError:
             return 1.0
 

@@ -54,11 +54,13 @@ class LargeEvents(Rule):
     """The watches that the client closed while a large event was sent."""
     used_before: float = 0.0
     """How many seconds of a processor the client had used before the large event."""
+    begun: float = 0.0
+    """When the large event was made, in seconds of the trial."""
 
     def provoke(self, trial: Trial) -> None:
         before = trial.require_watch()
         self.used_before = trial.processor_seconds()
-        begun = trial.now
+        self.begun = trial.now
         large = trial.stimulate(_enlarge)
         large.judged = False  # writes of the client with so large an object may be refused; the client only has to survive
         targets = list(zip(large.resources, large.objects, strict=True))
@@ -70,7 +72,7 @@ class LargeEvents(Rule):
                 metadata = obj["metadata"]
                 trial.cluster.patch(resource, metadata["name"], {"data": more}, namespace=metadata.get("namespace"))
         # A client with an idle timeout may have been close to it when the first event was sent.
-        sent = begun if trial.session.idle is not None else trial.now
+        sent = self.begun if trial.session.idle is not None else trial.now
         trial.await_until(lambda: trial.has_received(large), 10.0)
         self.reacted = trial.await_reaction(large)
         trial.wait(0.5)
@@ -98,8 +100,9 @@ class LargeEvents(Rule):
     def judge(self, trial: Trial) -> Verdict:
         """Returns only a warning for a client that is still busy with the large event."""
         verdict = super().judge(trial)
-        busy = trial.processor_seconds() - self.used_before
-        return verdict.as_warning() if verdict.symptom is Symptom.NO_REACTION and busy > _BUSY else verdict
+        used, share = trial.processor_seconds() - self.used_before, (trial.now - self.begun) / trial.session.competitors()
+        is_busy = used > min(_BUSY, _PART * share)
+        return verdict.as_warning() if verdict.symptom is Symptom.NO_REACTION and is_busy else verdict
 
     def judge_trace(self, trial: Trial) -> Verdict:
         closed = self.closed
@@ -124,8 +127,9 @@ class LargeEvents(Rule):
         return Verdict.success()
 
 
-#: A client that has used so many seconds of a processor since the large event is slow, and not stuck.
-_BUSY = 5.0
+#: A client that has used so many seconds of a processor since the large event, or this part of those that a busy machine has for
+#: it, is slow, and not stuck.
+_BUSY, _PART = 5.0, 0.5
 #: How many watches with a large event a client has to close.
 _CLOSES = 2
 

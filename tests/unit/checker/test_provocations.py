@@ -11,14 +11,16 @@ import pytest
 
 import fakekube
 from fakekube.checker.provocations import BreakHalfway, ExpireResumed, arm
+from fakekube.checker.rule import Rule
 from fakekube.checker.rules import all_rules, leases
 from fakekube.checker.rules.discovery import ChangedScope
 from fakekube.checker.rules.leases import SkewedClock
 from fakekube.checker.rules.lists import EarlyBookmark
 from fakekube.checker.rules.retries import RetryAfterOnWatch, RetryAfterOnWrite
 from fakekube.checker.rules.watch_ends import HalfOpen
+from fakekube.checker.rules.watch_events import LargeEvents
 from fakekube.checker.trial import Baseline
-from fakekube.checker.verdict import NotExercised
+from fakekube.checker.verdict import NotExercised, Symptom, Verdict
 
 
 def silenced(timeout: str, idle: float | None) -> str:
@@ -287,3 +289,17 @@ def test_an_answer_that_breaks_off_arrives_as_far_as_its_middle() -> None:
         assert b"hello" in connection.getresponse().read()
         connection.close()
     assert [(one.verb, one.name) for one in broken] == [("get", "motd")]
+
+
+@pytest.mark.parametrize(
+    ("used", "competitors", "verdict"),
+    [(0.5, 1.0, "fail"), (6.0, 1.0, "warn"), (1.2, 1.0, "fail"), (1.2, 16.0, "warn"), (0.5, 16.0, "fail")],
+)
+def test_a_client_that_is_busy_with_a_large_event_is_slow(
+    used: float, competitors: float, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent = Verdict.failure("no reaction", symptom=Symptom.NO_REACTION)
+    monkeypatch.setattr(Rule, "judge", lambda rule, trial: silent)
+    session = SimpleNamespace(competitors=lambda: competitors)
+    trial: Any = SimpleNamespace(processor_seconds=lambda: used, now=30.0, session=session)
+    assert str(LargeEvents().judge(trial).outcome) == verdict
