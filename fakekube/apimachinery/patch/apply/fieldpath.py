@@ -267,6 +267,10 @@ class FieldSet:
     def _replace_tree(self, tree: Tree) -> FieldSet:
         return self if tree is self.tree else FieldSet(tree)
 
+    def below(self, element: str) -> FieldSet:
+        """Returns the paths that begin with an element."""
+        return FieldSet({element: self.tree[element]}) if element in self.tree else EMPTY
+
     def leaves(self) -> FieldSet:
         """Returns the members without children."""
         return FieldSet(_leaves(self.tree))

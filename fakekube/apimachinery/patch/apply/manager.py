@@ -36,6 +36,7 @@ from fakekube.apimachinery.patch.apply.updater import (
     Updater,
     without_managed_fields,
 )
+from fakekube.apimachinery.schema.known_specs import SPEC
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.printing import zero
 from fakekube.apimachinery.schema.trees import holds_raw_values, text_of, without_texts
@@ -171,6 +172,8 @@ class FieldManager:
         self._changes = Changes(self._api_version)
         self._applied: BoundedCache[bytes | None, FieldSet] = BoundedCache(_MAX_APPLIED)
         """The field sets of valid configurations, by their text."""
+        self._applied_specs: BoundedCache[bytes, FieldSet] = BoundedCache(_MAX_APPLIED)
+        """The fields of valid configurations that are those of their specs, by the text of these."""
 
     # --- Update -------------------------------------------------------------------------------------------------------
 
@@ -375,11 +378,25 @@ class FieldManager:
         if known is not None:
             return configuration, known
         try:
-            fields = configuration.read_fields()
+            fields = self._read_fields(configuration)
             return configuration, fields if text is None else self._applied.add(text, managed_fields.intern(fields))
         except TypingError as error:
             what = self._describe(applied)
             raise uninterpreted_error(f"failed to create typed patch object ({what}): {error}") from None
+
+    def _read_fields(self, configuration: Typed) -> FieldSet:
+        """Validates a configuration and returns its field set; a spec that many have is read once. Raises TypingError."""
+        spec = configuration.value.get(SPEC)
+        text = text_of(spec) if spec else None
+        if text is None:
+            return configuration.read_fields()
+        known = self._applied_specs.get(text)
+        if known is not None:
+            rest = {name: item for name, item in configuration.value.items() if name != SPEC}
+            return self._as_typed(rest).read_fields() | known
+        fields = configuration.read_fields()
+        self._applied_specs.add(text, fields.below(field(SPEC)))
+        return fields
 
     def _check_live(self, live: Typed) -> None:
         try:

@@ -28,7 +28,9 @@ from fakekube.apimachinery.patch.apply.fieldpath import EMPTY, LEAF, FieldSet, P
 from fakekube.apimachinery.patch.apply.managed_fields import Managed, Manager, Owned
 from fakekube.apimachinery.patch.apply.schema import atom_of, custom_atom_of
 from fakekube.apimachinery.patch.literals import go_json
+from fakekube.apimachinery.schema.known_specs import SPEC
 from fakekube.apimachinery.schema.model import Type
+from fakekube.apimachinery.schema.trees import text_of
 from fakekube.base.caches import BoundedCache, trim
 from fakekube.base.golang.strings import bytes_of
 from fakekube.base.objects import Object
@@ -89,6 +91,10 @@ def _atom(type: Type, *, custom: bool) -> Atom:
 
 
 _MAXIMUM_RECONCILED: Final = 1024
+#: The maximum number of merged specs that are kept, and the bytes of a tree for each character of its JSON, approximately.
+_MAX_MERGED: Final = 500
+_TREE_SIZE: Final = 5
+_UNSEEN: Final = object()
 
 Owners = Mapping[Manager, Owned]
 Filter = Callable[[FieldSet], FieldSet]
@@ -197,6 +203,8 @@ class Updater:
         self._filters = filters
         self._reconciled_trees: BoundedCache[tuple[str, int], Tree] = BoundedCache(_MAXIMUM_RECONCILED)
         """Trees that need no reconciliation by version and identity; the cache keeps them alive, so identities stay unique."""
+        self._merged_specs: BoundedCache[tuple[bytes, bytes], Any] = BoundedCache(_MAX_MERGED)
+        """The texts of a live spec and of an applied one → the merged spec, which nothing changes; None if it is the live one."""
 
     def update(
         self, live: Typed, new: Typed, owners: Owners, manager: Manager, comparison: Comparison | None = None
@@ -225,7 +233,7 @@ class Updater:
             Conflicts: other managers own fields that would change, and `force` is not set.
         """
         owners = self._reconcile(live, owners)
-        merged = live.merge(applied)
+        merged = self._merge(live, applied)
         last = owners.get(manager)
         fields = self._filter(applied.field_set() if fields is None else fields, applied.api_version)
         owners = {**owners, manager: Owned(fields, applied.api_version)}
@@ -238,6 +246,24 @@ class Updater:
         if new is live or owners.keys() == {manager}:  # no other manager loses fields
             return new, {owner: owned for owner, owned in owners.items() if owned.fields}
         return new, self._transfer(live, new, owners, manager, self.compare(live, new), force=force)
+
+    def _merge(self, live: Typed, applied: Typed) -> Typed:
+        """Merges a configuration into the live object; what becomes of a spec is known if equal ones were merged before."""
+        old, new = live.value.get(SPEC), applied.value.get(SPEC)
+        if not new:
+            return live.merge(applied)
+        text, change = text_of(old), text_of(new)
+        if text is None or change is None:
+            return live.merge(applied)
+        spec = self._merged_specs.get((text, change), _UNSEEN)
+        if spec is _UNSEEN:
+            merged = live.merge(applied)
+            spec = merged.value[SPEC]
+            self._merged_specs.add((text, change), None if spec is old else spec, _TREE_SIZE * (len(text) + len(change)))
+            return merged
+        rest = {name: item for name, item in applied.value.items() if name != SPEC}
+        merged = live.merge(Typed(rest, applied.api_version, applied.atom))
+        return merged if spec is None else Typed({**merged.value, SPEC: spec}, live.api_version, live.atom)
 
     def _transfer(
         self, live: Typed, new: Typed, owners: Owners, manager: Manager, comparison: Comparison, *, force: bool

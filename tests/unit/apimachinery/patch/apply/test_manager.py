@@ -8,12 +8,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apimachinery.patch.apply import FieldManager, excluding, including
+from fakekube.apimachinery.patch.apply.atoms import TypingError
+from fakekube.apimachinery.patch.apply.updater import Typed
 from fakekube.apimachinery.schema import builtin
 from fakekube.apimachinery.schema.model import Field, Shape, Type
-from tests.unit.apimachinery.patch.shapes import SPEC, STRING, struct
+from tests.unit.apimachinery.patch.shapes import SPEC, STRING, THING, struct, things
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 LATER = NOW + timedelta(hours=1)
@@ -554,3 +558,19 @@ def test_including_filters_limit_ownership() -> None:
     assert owners(new)["resizer"] == {
         "f:spec": {"f:containers": {'k:{"name":"c"}': {"f:resources": {".": {}, "f:limits": {".": {}, "f:cpu": {}}}}}}
     }
+
+
+@settings(max_examples=40)
+@given(st.lists(things, min_size=1, max_size=3))
+def test_fields_of_a_spec_that_was_applied_before_are_those_of_a_new_one(applied: list[Any]) -> None:
+    warm = FieldManager(THING, "g", "v1", "Thing")
+    for value in applied * 2:
+        for labels in ({"a": "b"}, {"a": "b", "c": "d"}, {"a": 1}):
+            configuration = Typed({**value, "metadata": {"name": "t", "labels": labels}}, "g/v1", warm._atom)
+            outcomes: list[Any] = []
+            for read in (warm._read_fields, Typed.read_fields):
+                try:
+                    outcomes.append(json.dumps(read(configuration).tree))
+                except TypingError as error:
+                    outcomes.append(str(error))
+            assert outcomes[0] == outcomes[1]

@@ -7,11 +7,12 @@ object after it or the conflicts, the owners after it). Owners are given as path
 from __future__ import annotations
 
 import copy
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakekube.apimachinery.patch.apply.atoms import TypingError
@@ -19,7 +20,7 @@ from fakekube.apimachinery.patch.apply.fieldpath import FieldSet, print_path
 from fakekube.apimachinery.patch.apply.managed_fields import APPLY, UPDATE, Manager, Owned
 from fakekube.apimachinery.patch.apply.schema import atom_of
 from fakekube.apimachinery.patch.apply.updater import Conflicts, Typed, UnknownVersion, Updater
-from tests.unit.apimachinery.patch.shapes import SPEC, specs, struct
+from tests.unit.apimachinery.patch.shapes import SPEC, THING, specs, struct, things
 
 ATOM = atom_of(SPEC)
 NO_TEXT = atom_of(struct("NoText", labels=SPEC.fields["labels"].type, number=SPEC.fields["number"].type))
@@ -334,6 +335,20 @@ def test_forced_apply_sets_and_owns_all_its_fields(deeds: list[tuple[str, bool, 
     for name in ("text", "number", "atoms", "selector", "whole"):
         if name in applied:
             assert world.value[name] == applied[name]
+
+
+_atom_of_objects = atom_of(THING)
+
+
+@settings(max_examples=40)
+@given(things, st.lists(things, min_size=1, max_size=3))
+def test_apply_of_specs_that_were_merged_before_is_that_of_new_ones(live: Any, applied: list[Any]) -> None:
+    warm, me = Updater(convert, {}), Manager("me", APPLY)
+    for value in applied * 2:
+        typed = [Typed(obj, "v1", _atom_of_objects) for obj in (live, {**value, "metadata": {"name": "t", "labels": {"a": "b"}}})]
+        known, new = (each.apply(*typed, {}, me, force=True) for each in (warm, Updater(convert, {})))
+        assert json.dumps(known[0].value) == json.dumps(new[0].value)
+        assert known[1] == new[1]
 
 
 @given(_deeds, specs)
