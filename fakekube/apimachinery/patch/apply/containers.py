@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import compress, repeat
-from operator import is_, ne, or_
+from operator import is_
 from typing import Any, Final, NamedTuple
 
 from fakekube.apimachinery import features
@@ -60,15 +59,16 @@ class _Plan(NamedTuple):
     """The entries of values with one layout, in canonical order."""
 
     steps: tuple[_Step, ...]
-    names: tuple[str, ...]
-    inexact: tuple[bool, ...]
-    """Of each entry whether equal values may differ (`Atom.exact`)."""
+    comparisons: tuple[tuple[str, str, Atom, bool, bool], ...]
+    """Of each entry its name, path element and atom, and whether this is exact and a leaf."""
     leaves: Tree
     """All entries as leaves; shared."""
     member: Tree
     """The same of a value that is a member itself; shared."""
     parts: tuple[_Step, ...]
     """The entries that may have parts."""
+    exact: bool
+    """Whether equal values do not differ."""
 
 
 class _Entries(dict[str, tuple[str, Atom]]):
@@ -158,9 +158,10 @@ class Map(Atom):
     def _new_plan(self, layout: tuple[str, ...]) -> _Plan:
         steps = tuple((name, *self._entry[name], name not in self._entry) for name in sorted(layout))
         leaves: Tree = {element: LEAF for _, element, _, _ in steps}
-        names, inexact = tuple(sorted(layout)), tuple(not atom.exact for _, _, atom, _ in steps)
+        comparisons = tuple((name, element, atom, atom.exact, atom.is_leaf) for name, element, atom, _ in steps)
+        exact = all(atom.exact for _, _, atom, _ in steps)
         parts = tuple(step for step in steps if not step[2].is_leaf)
-        plan = _Plan(steps, names, inexact, leaves, {SELF: LEAF, **leaves}, parts)
+        plan = _Plan(steps, comparisons, leaves, {SELF: LEAF, **leaves}, parts, exact)
         return self._plans.add(layout, plan, _STEP_SIZE * len(layout) + sum(map(len, layout)))
 
     def _atom_below(self, element: str) -> Atom | None:
@@ -243,14 +244,18 @@ class Map(Atom):
         modified: Tree = {}
         added: Tree = {}
         layout = tuple(after)
-        steps, names, inexact, *_ = self._plans.get(layout) or self._new_plan(layout)
-        differ = map(ne, map(after.get, names), map(before.get, names, repeat(_ABSENT)))
-        for name, element, atom, _ in compress(steps, map(or_, inexact, differ)):
+        plan = self._plans.get(layout) or self._new_plan(layout)
+        if plan.exact and not self.exact and before == after:
+            return NOTHING
+        for name, element, atom, exact, is_leaf in plan.comparisons:
             item, known = after[name], before.get(name, _ABSENT)
-            if known is item:
+            if known is item or (exact and known == item):
                 continue
             if known is _ABSENT:
-                added[element] = LEAF if atom.is_leaf else atom.presence(item)
+                added[element] = LEAF if is_leaf else atom.presence(item)
+                continue
+            if exact and is_leaf:
+                modified[element] = LEAF
                 continue
             gone, changed, come = atom.compare(known, item)
             if gone is not None:
