@@ -184,6 +184,15 @@ def to_untyped(value: Any) -> Any:
     Raises:
         DecodeError: a number is beyond float64.
     """
+    try:
+        orjson.dumps(value, option=orjson.OPT_STRICT_INTEGER)
+        return value
+    except orjson.JSONEncodeError:  # an integer beyond 53 bits, an Overflow, invalid UTF-8, deep nesting
+        return _to_untyped(value)
+
+
+def _to_untyped(value: Any) -> Any:
+    """Does the same by visiting each value."""
     root = [value]
     todo: list[Any] = [root]
     while todo:

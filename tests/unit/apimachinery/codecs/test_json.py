@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json as python_json
 from typing import Any
 
@@ -193,6 +194,13 @@ def test_untyped_large_integers_become_floats() -> None:
     value = json.to_untyped({"a": [2**63, 2**63 - 1, -(2**63) - 1], "b": {"c": 10**30}})
     assert value == {"a": [float(2**63), 2**63 - 1, -float(2**63)], "b": {"c": 1e30}}
     assert [type(item) for item in value["a"]] == [float, int, float]
+
+
+@given(
+    st.recursive(st.integers(-(2**65), 2**65) | st.text() | st.floats(allow_nan=False), lambda inner: st.lists(inner, max_size=3))
+)
+def test_untyped_values_are_those_that_a_visit_of_each_makes(value: Any) -> None:
+    assert repr(json.to_untyped(copy.deepcopy(value))) == repr(json._to_untyped(copy.deepcopy(value)))
 
 
 # ---------------------------------------------------------------- encoding
