@@ -190,7 +190,7 @@ def _to_storage(storage: Version, convert: Convert, obj: Object) -> Object:
     if obj.get("apiVersion") != storage.gvk.api_version:
         obj, _ = prune(storage.type, _convert_stored(convert, obj, storage.gvk.api_version))
         objects.drop_nulls(storage.type, obj)
-    kept: Object = objects.sorted_tree(obj)
+    kept: Object = objects.stored_form(obj)
     return kept
 
 

@@ -13,7 +13,10 @@ from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any
 
+import orjson
+
 from fakekube.apiextensions.schema import has_default, holds
+from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.errors import FieldError, field
 from fakekube.apimachinery.patch.apply.schema import OBJECT_META
 from fakekube.apimachinery.schema import decode, printing
@@ -154,6 +157,17 @@ def sorted_tree(value: Any) -> Any:
 
 
 _KEY = itemgetter(0)
+
+
+def stored_form(value: Any) -> Any:
+    """Returns the same as `sorted_tree`; the value itself if it is in that form."""
+    try:
+        text = orjson.dumps(value)
+        if text == orjson.dumps(value, option=orjson.OPT_SORT_KEYS) and json.is_canonical(text):
+            return value
+    except orjson.JSONEncodeError:  # integers beyond 64 bits, invalid UTF-8
+        pass
+    return sorted_tree(value)
 
 
 # --- Embedded objects -------------------------------------------------------------------------------------------------

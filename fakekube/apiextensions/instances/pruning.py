@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from fakekube.apiextensions.instances.objects import CONTAINERS, MetadataError, drop_nulls, metadata_of, sorted_tree
 from fakekube.apimachinery.errors import field
 from fakekube.apimachinery.schema.model import Shape, Type
+from fakekube.apimachinery.schema.trees import copy_metadata
 from fakekube.apis.validation.rules import from_minor
 from fakekube.base.golang.strconv import go_syntax
 from fakekube.base.objects import Object
@@ -23,12 +24,13 @@ _STRUCT, _MAP, _LIST, _ANY = Shape.STRUCT, Shape.MAP, Shape.LIST, Shape.ANY
 _TYPE_META = ("apiVersion", "kind", "metadata")
 
 
-def read(type_: Type, value: Object, *, known: bool) -> tuple[Object, list[str]]:
+def read(type_: Type, value: Object, *, known: bool, live: Object | None = None) -> tuple[Object, list[str]]:
     """Returns the object in a body, and the strict decoding errors. Raises MetadataError.
 
     Args:
         type_: the schema of its version.
         known: its kind is the one of the schema; for other kinds only the metadata is decoded.
+        live: a stored object; the metadata that a value shares with it are copied, not decoded.
     """
     findings: list[str] = []
     if known:
@@ -36,6 +38,8 @@ def read(type_: Type, value: Object, *, known: bool) -> tuple[Object, list[str]]
         drop_nulls(type_, value)
         findings = [f'unknown field "{path}"' for path in pruned]
     if "metadata" in value:
+        if live is not None and value["metadata"] is live["metadata"]:
+            return {**value, "metadata": copy_metadata(value["metadata"])}, findings
         meta, unknown = metadata_of(value["metadata"])
         value = {**value, "metadata": meta}
         findings = [*unknown, *findings]

@@ -45,9 +45,9 @@ def defaulter(types: Builtins, group: str, version: str, kind: str) -> Defaulter
     """Returns the compiled defaults of a kind of a minor."""
     row = types.facts.kind(group, version, kind)
     if row is None or not row.type or (group, kind) in _WITHOUT_DEFAULTING:
-        return _set_no_defaults
+        return set_no_defaults
     with _compiling:
-        by_type = _of_type(types.type_of(row.type)) or _set_no_defaults
+        by_type = _of_type(types.type_of(row.type)) or set_no_defaults
     own = [_at_path(path, value) for path, value in (row.defaults or {}).items()]
     if not own:
         return by_type
@@ -60,7 +60,7 @@ def defaulter(types: Builtins, group: str, version: str, kind: str) -> Defaulter
     return default_kind
 
 
-def _set_no_defaults(_: Any) -> None:
+def set_no_defaults(_: Any) -> None:
     """Sets no defaults."""
 
 

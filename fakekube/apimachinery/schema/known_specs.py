@@ -19,9 +19,9 @@ import orjson
 
 from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.decode import decoder
-from fakekube.apimachinery.schema.defaults import Defaulter
+from fakekube.apimachinery.schema.defaults import Defaulter, set_no_defaults
 from fakekube.apimachinery.schema.model import Type
-from fakekube.apimachinery.schema.trees import are_equal, deep_copy, holds_any_form, text_of
+from fakekube.apimachinery.schema.trees import are_equal, copy_metadata, deep_copy, holds_any_form, text_of
 from fakekube.base.caches import BoundedCache
 
 #: The part of objects that is large in most kinds, and alike in many objects.
@@ -97,6 +97,8 @@ def set_defaults(default: Defaulter, obj: dict[str, Any], *, but_spec: bool = Fa
 
     `but_spec`: the spec has its defaults already, since `decode_spec` has made it.
     """
+    if default is set_no_defaults:
+        return
     spec = obj.get(SPEC)
     text = text_of(spec) if spec and not but_spec else None
     known = b"" if but_spec else _defaulted.get((default, text)) if text is not None else None
@@ -112,7 +114,20 @@ def set_defaults(default: Defaulter, obj: dict[str, Any], *, but_spec: bool = Fa
         _defaulted.add((default, form), b"")
 
 
-def copy_spec_with_defaults(default: Defaulter, spec: Any) -> Any | None:
+def copy_parts(parts: Mapping[str, Any], default: Defaulter | None) -> tuple[dict[str, Any], bool]:
+    """Returns copies of parts of a stored object, and whether the spec among them has its constant defaults."""
+    copies, has_defaults = {}, False
+    for name, item in parts.items():
+        if name == "metadata":
+            copies[name] = copy_metadata(item)
+            continue
+        spec = _copy_with_defaults(default, item) if name == SPEC and default is not None else None
+        has_defaults = has_defaults or spec is not None
+        copies[name] = deep_copy(item) if spec is None else spec
+    return copies, has_defaults
+
+
+def _copy_with_defaults(default: Defaulter, spec: Any) -> Any | None:
     """Returns a copy of a decoded spec with its constant defaults; None if these are not known."""
     text = text_of(spec)
     known = None if text is None else _defaulted.get((default, text))

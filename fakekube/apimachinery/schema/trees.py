@@ -108,6 +108,15 @@ def _copy(value: Any) -> Any:
     return value
 
 
+#: The fields of metadata that have parts, but for managedFields.
+_COPIED_METADATA: Final = frozenset({"annotations", "finalizers", "labels", "ownerReferences"})
+
+
+def copy_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a copy of the metadata of a stored object, which shares managedFields: these are never changed in place."""
+    return {name: deep_copy(item) if name in _COPIED_METADATA else item for name, item in metadata.items()}
+
+
 def copy_with_texts(value: Any) -> Any:
     """Returns a deep copy of a tree, which shares the values that keep their text (`RawObject`): these are not changed."""
     try:
@@ -141,23 +150,28 @@ _TEXT_WITHOUT_ESCAPES: Final = re.compile('"[^"]*"')
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _decoder: Final = json.JSONDecoder(strict=False)
 
+#: The names under which a type keeps what it holds.
+_RAW_VALUES: Final = "raw values"
+_ANY_FORM: Final = "any form"
+
 
 def holds_raw_values(type_: Type) -> bool:
     """Reports whether objects of a type may contain values of any form."""
-    return _holds(type_, "raw values", (Shape.RAW,))
+    known: bool | None = type_.compiled.get(_RAW_VALUES)
+    return _holds(type_, _RAW_VALUES, (Shape.RAW,)) if known is None else known
 
 
 def holds_any_form(type_: Type) -> bool:
     """Reports whether a type contains untyped values, other than managedFields, which are sorted anyway."""
-    return _holds(type_, "any form", (Shape.RAW, Shape.ANY))
+    known: bool | None = type_.compiled.get(_ANY_FORM)
+    return _holds(type_, _ANY_FORM, (Shape.RAW, Shape.ANY)) if known is None else known
 
 
 def _holds(type_: Type, name: str, shapes: tuple[Shape, ...]) -> bool:
-    """Reports whether a type contains one of these shapes; the answer is kept by the type under a name."""
-    known: bool | None = type_.compiled.get(name)
-    if known is None:
-        known = type_.compiled[name] = any(inner.shape in shapes for inner in types_below(type_))
-    return known
+    """Reports whether a type contains one of these shapes; the type keeps the answer under a name."""
+    found: bool = any(inner.shape in shapes for inner in types_below(type_))
+    type_.compiled[name] = found
+    return found
 
 
 def keep_texts(type_: Type, tree: Any, source: bytes) -> Any:

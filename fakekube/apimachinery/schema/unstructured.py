@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from fakekube.apimachinery.schema.decode import decode, decoder
 from fakekube.apimachinery.schema.defaults import Defaulter
-from fakekube.apimachinery.schema.known_specs import SPEC, decode_spec, set_defaults
+from fakekube.apimachinery.schema.known_specs import SPEC, copy_parts, decode_spec, set_defaults
 from fakekube.apimachinery.schema.model import Shape, Type
 from fakekube.apimachinery.schema.printing import always_printed, zero
-from fakekube.apimachinery.schema.trees import KNOWN, deep_copy, holds_any_form, in_order
+from fakekube.apimachinery.schema.trees import KNOWN, holds_any_form, in_order
 from fakekube.apimachinery.schema.walk import DecodeError, SlowPathRequired
 from fakekube.base.golang import base64
 from fakekube.base.golang.strconv import go_integer, json_number
@@ -53,9 +53,11 @@ def from_unstructured(
         if default is not None:
             set_defaults(default, tree)
         return tree
-    known, made_spec = {}, False
+    known: dict[str, Any] = {}
+    made_spec = False
     if decoded is not None:
-        known = {name: deep_copy(item) for name, item in value.items() if type(item) is dict and item is decoded.get(name)}
+        shared = {name: item for name, item in value.items() if type(item) is dict and item is decoded.get(name)}
+        known, made_spec = copy_parts(shared, default)
     spec = value.get(SPEC)
     if spec and spec.__class__ is dict and SPEC not in known and SPEC in type_.fields:
         with suppress(SlowPathRequired, DecodeError):

@@ -24,7 +24,7 @@ from fakekube.apimachinery.schema import decode as schema_decode
 from fakekube.apimachinery.schema import printing, trees
 from fakekube.apimachinery.schema.builtin import Builtins
 from fakekube.apimachinery.schema.defaults import Defaulter
-from fakekube.apimachinery.schema.known_specs import SPEC, copy_spec_with_defaults, decode_spec, set_defaults
+from fakekube.apimachinery.schema.known_specs import SPEC, copy_parts, decode_spec, set_defaults
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.strict import strict_decoding_error
 from fakekube.apimachinery.schema.trees import deep_copy, unchanged_parts
@@ -144,7 +144,8 @@ def decode_patched(
     Returns the object and the strict decoding errors. Raises Problem.
     """
     if scope.is_custom:
-        _, obj, strict = _custom(scope, Parsed(_with_version(value)), None, wants_strict=True)
+        known = None if scope.resource.converts_by_call else live  # of which the metadata may be what the webhook has made
+        _, obj, strict = _custom(scope, Parsed(_with_version(value)), None, wants_strict=True, live=known)
         return obj, strict if wants_strict else []
     kind, types = _kind_of(value, scope.kind, b""), scope.resource.emulation.types
     if isinstance(value, dict) and not _has_version(value) and not scope.resource.custom:  # it has no schema
@@ -374,14 +375,11 @@ def _known_parts(target: _Target, kind: GVK, type_: Type, parsed: Parsed) -> _Kn
     known = _KnownParts()
     if kind is not target.expected or not parsed.is_plain or trees.holds_raw_values(type_):
         return known
-    unchanged = {} if target.live is None else unchanged_parts(parsed.value, target.live)
-    if SPEC in unchanged and target.default is not None:
-        copy = copy_spec_with_defaults(target.default, unchanged[SPEC])
-        if copy is not None:
-            del unchanged[SPEC]
-            known.parts, known.has_decoded_spec = {SPEC: copy}, True
-    if unchanged:
-        known.parts |= deep_copy(unchanged)
+    if target.live is not None:
+        unchanged = unchanged_parts(parsed.value, target.live)
+        if parsed.value.get("metadata") is target.live["metadata"]:
+            unchanged["metadata"] = target.live["metadata"]
+        known.parts, known.has_decoded_spec = copy_parts(unchanged, target.default)
     spec = parsed.value.get(SPEC)
     if spec and spec.__class__ is dict and SPEC not in known.parts and SPEC in type_.fields:
         try:
@@ -418,13 +416,32 @@ def _refuse_other_kind(kind: GVK, expected: GVK, type_: Type | None) -> None:
     raise Problem(f"converting ({claimed}) to ({expected.internal_type}): unknown conversion", kind)
 
 
-def _custom(scope: Scope, parsed: Parsed, body: bytes | None, *, wants_strict: bool) -> tuple[GVK, Object, list[str]]:
+def _custom(
+    scope: Scope, parsed: Parsed, body: bytes | None, *, wants_strict: bool, live: Object | None = None
+) -> tuple[GVK, Object, list[str]]:
     """Decodes a custom resource by its schema; kind and apiVersion are required, unless the
-    resource implies them. `body` None: no body. Raises Problem."""
+    resource implies them. `body` None: no body. `live`: the stored object that was patched. Raises Problem."""
     value = parsed.value
-    is_cbor = parsed.cbor is not None
     if scope.resource.implies_kind and isinstance(value, dict):
         value = {"kind": scope.kind.kind, "apiVersion": scope.kind.api_version, **value}
+    is_usual = value.__class__ is dict and not parsed.duplicates and _is_of(value, scope.kind)
+    kind = scope.kind if is_usual else _kind_of_custom(scope, parsed, value, body, wants_strict=wants_strict)
+    try:
+        if parsed.duplicates:
+            json.to_untyped(parsed.first)
+        value = json.to_untyped(value)
+        known = (kind.group, kind.kind) == (scope.kind.group, scope.kind.kind)
+        obj, strict = pruning.read(scope.resource.type, value, known=known, live=live)
+    except (objects.MetadataError, CodecError) as error:
+        raise Problem(str(error), kind) from None
+    if parsed.cbor is not None:  # unknown fields are not reported
+        return kind, obj, []
+    return kind, obj, [*(f'duplicate field "{path}"' for path in parsed.duplicates), *strict]
+
+
+def _kind_of_custom(scope: Scope, parsed: Parsed, value: Any, body: bytes | None, *, wants_strict: bool) -> GVK:
+    """Returns kind and version of a custom resource in a body. Raises Problem."""
+    is_cbor = parsed.cbor is not None
     said = _interpret_cbor(value) if is_cbor else value
     if not is_cbor:
         if parsed.duplicates:
@@ -440,17 +457,7 @@ def _custom(scope: Scope, parsed: Parsed, body: bytes | None, *, wants_strict: b
         raise Problem(_NO_VERSION_TEXT, kind)
     if is_cbor and not kind.version:
         raise Problem(f"Object 'apiVersion' is missing in '{_format_body(body or b'', is_cbor=True)}'", kind)
-    try:
-        if parsed.duplicates:
-            json.to_untyped(parsed.first)
-        value = json.to_untyped(value)
-        known = (kind.group, kind.kind) == (scope.kind.group, scope.kind.kind)
-        obj, strict = pruning.read(scope.resource.type, value, known=known)
-    except (objects.MetadataError, CodecError) as error:
-        raise Problem(str(error), kind) from None
-    if is_cbor:  # unknown fields are not reported
-        return kind, obj, []
-    return kind, obj, [*(f'duplicate field "{path}"' for path in parsed.duplicates), *strict]
+    return kind
 
 
 def _interpret_cbor(value: Object | None) -> Object:

@@ -222,6 +222,8 @@ _MAX_SHARED: Final = 4096
 #: By the identity of the encoded tree (which the entry keeps alive), and by its JSON.
 _by_identity: BoundedCache[int, _Shared] = BoundedCache(_MAX_SHARED)
 _by_text: BoundedCache[str, _Shared] = BoundedCache(_MAX_SHARED)
+_sorted: BoundedCache[int, tuple[Tree, Tree]] = BoundedCache(_MAX_SHARED)
+"""Shared trees, by their identity, and what is written of them with sorted elements."""
 
 
 def are_same(entries: list[Any], others: list[Any]) -> bool:
@@ -242,7 +244,14 @@ def intern(fields: FieldSet) -> FieldSet:
 
 def _write_tree(fields: FieldSet, sorted_fields: bool) -> Tree:
     """Returns the encoded tree of a set, shared with equal ones that were encoded before."""
-    return _share(_sorted_tree(fields.tree) if sorted_fields else fields.tree, fields).written
+    tree = fields.tree
+    if not sorted_fields:
+        return _share(tree, fields).written
+    known = _sorted.get(id(tree))
+    if known is not None:
+        return known[1]
+    written = _share(_sorted_tree(tree), fields).written
+    return _sorted.add(id(tree), (tree, written))[1] if id(tree) in _by_identity else written
 
 
 def _share(written: Tree, fields: FieldSet) -> _Shared:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from fakekube.apimachinery.patch.apply import FieldManager, decode_unstructured, excluding
+from fakekube.apimachinery.patch.apply import FieldManager, decode_unstructured, excluding, without_managed_fields
 from fakekube.apimachinery.patch.apply.updater import ScaleMapping
 from fakekube.apimachinery.schema import known_specs, printing
 from fakekube.apimachinery.schema.model import Type
@@ -51,6 +51,8 @@ def update(scope: Scope, live: Object | None, new: Object, manager: str) -> Obje
         type_ = scope.type
         if live is not None:
             parts = unchanged_parts(new, live, decoded=not holds_any_form(type_))
+            if are_equal(new["metadata"], without_managed_fields(live)["metadata"]):  # which has that form
+                parts["metadata"] = new["metadata"]
         if known_specs.SPEC in new and known_specs.SPEC not in parts:
             spec_text = known_specs.text_of_spec(type_, new)
         if live is None and not requested:

@@ -350,7 +350,9 @@ def _update_once(scope: Scope, record: Record[Document], obj: Object, check: Che
     old = record.value.object
     scope.strategy.check_privileges(scope.context, obj, old)
     meta = obj["metadata"]
-    revision = _revision_of(scope, meta)
+    # A patch leaves the text that is stored, which need not be parsed.
+    is_current = meta.get("resourceVersion") == old["metadata"].get("resourceVersion")
+    revision = record.revision if is_current else _revision_of(scope, meta)
     if revision == 0 and not scope.strategy.unconditional_update:
         error = fields.invalid("metadata.resourceVersion", 0, objectmeta.RESOURCE_VERSION_REQUIRED)
         raise status.invalid(scope.resource.group, scope.resource.plural, scope.name, [error])

@@ -140,3 +140,21 @@ def test_metadata_is_pruned() -> None:
 def test_metadata_must_be_an_object(value: Any, name: str) -> None:
     with pytest.raises(objects.MetadataError, match=f"cannot unmarshal {name} into Go value of type v1.ObjectMeta"):
         objects.metadata_of(value)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    )
+)
+def test_what_is_in_the_stored_form_is_stored_as_it_is(value: Any) -> None:
+    assert repr(objects.stored_form(value)) == repr(objects.sorted_tree(value))
+    kept = objects.sorted_tree(value)
+    assert repr(objects.stored_form(kept)) == repr(kept)
+
+
+def test_sorted_objects_are_not_copied() -> None:
+    obj = {"metadata": {"name": "a"}, "spec": {"size": 1.5}}
+    assert objects.stored_form(obj) is obj
+    assert objects.stored_form({"b": 1.0, "a": {}}) == {"a": {}, "b": 1}
