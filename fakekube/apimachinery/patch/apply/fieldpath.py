@@ -267,7 +267,7 @@ class FieldSet:
     def _replace_tree(self, tree: Tree) -> FieldSet:
         return self if tree is self.tree else FieldSet(tree)
 
-    def below(self, element: str) -> FieldSet:
+    def starting_with(self, element: str) -> FieldSet:
         """Returns the paths that begin with an element."""
         return FieldSet({element: self.tree[element]}) if element in self.tree else EMPTY
 

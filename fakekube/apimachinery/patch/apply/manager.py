@@ -395,7 +395,7 @@ class FieldManager:
             rest = {name: item for name, item in configuration.value.items() if name != SPEC}
             return self._as_typed(rest).read_fields() | known
         fields = configuration.read_fields()
-        self._applied_specs.add(text, fields.below(field(SPEC)))
+        self._applied_specs.add(text, fields.starting_with(field(SPEC)))
         return fields
 
     def _check_live(self, live: Typed) -> None:
