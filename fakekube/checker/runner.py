@@ -39,7 +39,7 @@ _AT_ONCE = 16
 #: How many second runs, which confirm failures, run at once.
 _AT_ONCE_CONFIRMING = 8
 
-#: A client that lists so rarely, in seconds, waits most of the time: a start takes less than its next rule with the same client.
+#: The seconds between two lists of a client that lists rarely.
 _RARELY = 5.0
 
 #: Seconds for which this process may stand still during a second run whose verdict counts.
@@ -148,6 +148,15 @@ def confirm(first: Verdict, second: Verdict, *, stalled: bool) -> Verdict:
     return Verdict.warning(f"happened in one of two runs: {first.evidence[0]}", *first.evidence[1:])
 
 
+def lives_of(baseline: Baseline, rules: Sequence[Rule]) -> list[list[Rule]]:
+    """Returns rules, those together that one client undergoes; those first that take longest.
+
+    A client that lists rarely waits most of the time: with one of their own, its rules wait at the same time.
+    """
+    lives = group_by_life(rules) if baseline.poll_seconds() < _RARELY else [[rule] for rule in rules]
+    return sorted(lives, key=lambda life: -sum(rule.expected_seconds for rule in life))
+
+
 class _Check:
     """The runs of one check."""
 
@@ -171,9 +180,7 @@ class _Check:
             reason = unmet_requirement(self._baseline, rule)
             if reason:
                 found[rule] = Run(Verdict.not_exercised(reason), 0.0)
-        apply = [rule for rule in rules if rule not in found]
-        lives = group_by_life(apply) if self._baseline.poll_seconds() < _RARELY else [[rule] for rule in apply]
-        lives.sort(key=lambda life: -sum(rule.expected_seconds for rule in life))
+        lives = lives_of(self._baseline, [rule for rule in rules if rule not in found])
         count = sum(map(len, lives))
         self._estimate = Estimate(self._baseline, lives, _AT_ONCE)
         self._progress(f"{count} of {len(rules)} provocations apply to this client; about {self._estimate.seconds():.0f} s")

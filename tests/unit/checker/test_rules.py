@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fakekube.checker import execution
+from fakekube.checker import execution, runner
 from fakekube.checker.reaction import Expectation
 from fakekube.checker.report import rows_of
 from fakekube.checker.rule import Rule
@@ -94,6 +94,16 @@ def test_rules_are_grouped_by_the_lives_of_which_they_are_part() -> None:
         ["C1/conflict", "C2/update"],
         ["W5/ends"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "lives"), [(0.0, ["W13/relist", "C1/conflict C2/update", "W5/ends"]), (7.0, ["C1/conflict", "C2/update"])]
+)
+def test_rules_of_a_client_that_lists_rarely_have_a_client_each(seconds: float, lives: list[str]) -> None:
+    chosen = [rule for rule in all_rules() if rule.key in " ".join(lives).split()]
+    baseline: Any = SimpleNamespace(poll_seconds=lambda: seconds)
+    found = {" ".join(rule.key for rule in life) for life in runner.lives_of(baseline, chosen)}
+    assert found == set(lives)
 
 
 class Lives:
