@@ -338,7 +338,7 @@ RECORDINGS = {
         _with_gates("v1.37/rules/alpha", "rules_alpha", "1.37", {"AllAlpha": True, "AllBeta": True}, "api/all=true"),
         *(_with_gates(f"v{minor}/rules/priorities", "rules_alpha", minor, {}, "api/all=true", word="priorities") for minor in ("1.34", "1.35", "1.36")),
         _with_gates("v1.37/rules/halves", "rules_halves", "1.37", {"AllAlpha": True, "AllBeta": True}, "api/all=true"),
-        Recording("rules/halves", "rules_halves", "halves_of"),
+        Recording("v1.34/rules/halves", "rules_halves", "halves_of", version="1.34"),
         _with_gates("v1.37/rules/crossings", "rules_crossings", "1.37", {"AllAlpha": True, "AllBeta": True}, "api/all=true"),
         _with_gates("v1.37/rules/metadata-all", "rules_metadata_all", "1.37", {"AllAlpha": True, "AllBeta": True}, "api/all=true"),
         _with_gates("v1.37/rules/storageversions", "rules_storageversions", "1.37", {}, "api/all=true"),

@@ -532,7 +532,7 @@ def overlap(completed: str, failed: str, completions: int) -> int | None:
     while done and lost:
         if done[0][0] <= lost[0][1] and lost[0][0] <= done[0][1]:
             return max(done[0][0], lost[0][0])
-        (done if done[0][0] <= lost[0][0] else lost).pop(0)
+        min(done, lost).pop(0)
     return None
 
 

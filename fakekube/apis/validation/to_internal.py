@@ -122,7 +122,7 @@ def semantic_deep_equal_as(type_: Type, left: Any, right: Any) -> bool:
         left, right = left or {}, right or {}
         fields = type_.fields
         return all(_is_same_field(fields[name], left.get(name), right.get(name)) for name in {**left, **right} if name in fields)
-    if type_.shape in (Shape.LIST, Shape.MAP) and type_.items is not None:
+    if type_.items is not None:
         return _are_same_items(type_.items, left, right)
     return bool(left == right) or (not left and not right)
 
@@ -148,7 +148,7 @@ def contains_empty(type_: Type, value: Any) -> bool:
 
     Go's reflect.DeepEqual sees that as a change, as the stored object has null in its place.
     """
-    if type_.shape in (Shape.LIST, Shape.MAP) and type_.items is not None and isinstance(value, dict | list):
+    if type_.items is not None and isinstance(value, dict | list):
         items = value.values() if isinstance(value, dict) else value
         return not value or any(contains_empty(type_.items, item) for item in items)
     if type_.shape is Shape.STRUCT and isinstance(value, dict):

@@ -88,10 +88,11 @@ def _binding_conflict(name: str, problem: str) -> StatusError:
 
 
 def _assign_pod(context: WriteContext, pod: Object, body: Object) -> Object:
-    """Returns the pod with the node, and with the labels and annotations of the binding."""
+    """Returns the pod with the node, and with the annotations of the binding and, with PodTopologyLabelsAdmission, its labels."""
     sent = body.get("metadata") or {}
     meta = dict(pod["metadata"])
-    for field in ("labels", "annotations"):
+    copied = ("labels", "annotations") if context.emulation.enabled("PodTopologyLabelsAdmission") else ("annotations",)
+    for field in copied:
         if sent.get(field):
             meta[field] = {**(meta.get(field) or {}), **sent[field]}
     state = dict(pod.get("status") or {})

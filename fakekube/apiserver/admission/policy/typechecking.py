@@ -179,7 +179,7 @@ def _schema(type_: Type, seen: frozenset[str]) -> Mapping[str, Any]:
         return _SCHEMAS[type_.shape]
     if type_.shape is Shape.LIST and type_.items is not None:
         return {"type": "array", "items": _schema(type_.items, seen)}
-    if type_.shape is Shape.MAP and type_.items is not None:
+    if type_.items is not None:
         return {"type": "object", "additionalProperties": _schema(type_.items, seen)}
     if type_.shape is not Shape.STRUCT or type_.go.endswith(UNSTRUCTURED_SCHEMAS):
         return {}
