@@ -242,6 +242,11 @@ def intern(fields: FieldSet) -> FieldSet:
     return _share(fields.tree, fields).fields
 
 
+def is_interned(fields: FieldSet) -> bool:
+    """Reports whether the tree of a set is that of the shared instance."""
+    return id(fields.tree) in _by_identity
+
+
 def _write_tree(fields: FieldSet, sorted_fields: bool) -> Tree:
     """Returns the encoded tree of a set, shared with equal ones that were encoded before."""
     tree = fields.tree

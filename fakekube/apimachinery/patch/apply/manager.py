@@ -90,6 +90,19 @@ _creations: BoundedCache[Hashable, dict[str, Any]] = BoundedCache(_MAX_CREATIONS
 """The managedFields entries of new objects, with some time, by `FieldManager.creation_of`."""
 
 
+_ownable: BoundedCache[int, tuple[FieldSet, FieldSet]] = BoundedCache(_MAX_APPLIED)
+"""Interned sets of configurations, by the identity of their trees, and those without the fields that no manager owns."""
+
+
+def _leave_out_never_owned(fields: FieldSet) -> FieldSet:
+    """Returns a set without the fields that no manager ever owns."""
+    known = _ownable.get(id(fields.tree))
+    if known is not None:
+        return known[1]
+    left = fields - _NEVER_OWNED
+    return _ownable.add(id(fields.tree), (fields, managed_fields.intern(left)))[1] if managed_fields.is_interned(fields) else left
+
+
 def _has_no_scalars(value: Any) -> bool:
     """Reports whether no scalar of an object can equal that of an empty one, so that all that are there are owned."""
     return value is None or (isinstance(value, dict) and all(map(_has_no_scalars, value.values())))
@@ -353,7 +366,7 @@ class FieldManager:
             raise uninterpreted_error(str(error)) from None
         times = dict(managed.times)
         if who in owners:
-            fields = owners[who].fields - _NEVER_OWNED
+            fields = _leave_out_never_owned(owners[who].fields)
             del owners[who]
             if fields:
                 owners[who] = Owned(fields, self._api_version)

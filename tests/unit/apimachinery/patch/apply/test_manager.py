@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakekube.apimachinery.errors import StatusError
-from fakekube.apimachinery.patch.apply import FieldManager, excluding, including
+from fakekube.apimachinery.patch.apply import FieldManager, excluding, including, managed_fields, manager
 from fakekube.apimachinery.patch.apply.atoms import TypingError
 from fakekube.apimachinery.patch.apply.updater import Typed
 from fakekube.apimachinery.schema import builtin
@@ -574,3 +574,11 @@ def test_fields_of_a_spec_that_was_applied_before_are_those_of_a_new_one(applied
                 except TypingError as error:
                     outcomes.append(str(error))
             assert outcomes[0] == outcomes[1]
+
+
+@settings(max_examples=20)
+@given(things)
+def test_what_is_left_of_a_set_without_fields_that_nobody_owns_is_the_difference(applied: Any) -> None:
+    fields = Typed(applied, "v1", FieldManager(THING, "g", "v1", "Thing")._atom).field_set()
+    for each in (fields, managed_fields.intern(fields), managed_fields.intern(fields)):
+        assert manager._leave_out_never_owned(each) == fields - manager._NEVER_OWNED
