@@ -11,7 +11,7 @@ from fakekube.apimachinery.errors.field import forbidden, invalid, not_supported
 from fakekube.apimachinery.features import Emulation
 from fakekube.apimachinery.selectors import LabelSelector, SelectorError, from_label_selector
 from fakekube.apis.core.pods.annotations import validate_pod_annotations, validate_profiles_match
-from fakekube.apis.core.pods.defaults import default_pod_spec, drop_old_annotations
+from fakekube.apis.core.pods.defaults import DROPS_ON_WRITES_SINCE, default_pod_spec, drop_old_annotations
 from fakekube.apis.core.pods.spec import validate_pod_spec
 from fakekube.apis.core.pods.validation_options import NEW_TEMPLATE, ValidationOptions
 from fakekube.apis.core.pods.warnings import hostname_warnings, template_warnings
@@ -19,6 +19,7 @@ from fakekube.apis.disabled_fields import drop_disabled_pod_fields
 from fakekube.apis.rest.strategy import Strategy, WriteContext
 from fakekube.apis.validation import selectors
 from fakekube.apis.validation.objectmeta import validate_annotations, validate_labels
+from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.to_internal import without_empty_fields
 from fakekube.base.objects import Object, Part
 
@@ -57,14 +58,15 @@ def _template_spec(template: Object) -> Object:
 
 def default_template(template: Object) -> None:
     default_pod_spec(_template_spec(template))
-    if "metadata" in template:
+    if "metadata" in template and not from_minor(DROPS_ON_WRITES_SINCE):
         drop_old_annotations(template["metadata"])
 
 
 def drop_disabled(emulation: Emulation, template: Object | None, old: Object | None = None) -> None:
-    """Drops fields whose feature gates are disabled."""
+    """Drops fields whose feature gates are disabled, and old annotations."""
     if template is not None:
         drop_disabled_pod_fields(emulation, template.get("spec") or {}, (old or {}).get("spec"))
+        drop_old_annotations(template.get("metadata") or {})
 
 
 def validation_options(old: Object | None, selector: Part | None = None) -> ValidationOptions:

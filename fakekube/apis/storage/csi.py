@@ -16,7 +16,7 @@ from fakekube.apis.core.nodes import node_label_selector_warnings
 from fakekube.apis.core.persistentvolumes import validate_volume_spec
 from fakekube.apis.core.pods.volumes import validate_csi_driver_name
 from fakekube.apis.core.volume_health import REASON
-from fakekube.apis.rest.strategy import RevalidatingStrategy, StatusStrategy, Strategy, WriteContext
+from fakekube.apis.rest.strategy import ConditionalStatusStrategy, RevalidatingStrategy, StatusStrategy, Strategy, WriteContext
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import (
     immutable_field,
@@ -192,7 +192,7 @@ def _validate_storage_health(obj: Object, _old: Object) -> list[FieldError]:
     return errors
 
 
-CSI_NODE_STATUS = StatusStrategy(_validate_storage_health, keeps_metadata=True, resets=(("metadata",), ("spec",)))
+CSI_NODE_STATUS = ConditionalStatusStrategy(_validate_storage_health)
 
 
 def _validate_node_driver(driver: Object, seen: set[str], path: str) -> list[FieldError]:

@@ -78,6 +78,69 @@ def services_without_a_pod_behind(c: Client) -> None:
 
 
 @scenario
+def deleted_services_and_their_endpoints(c: Client) -> None:
+    """Endpoints go with their Service until 1.36; from 1.37 on only the controller removes them. EndpointSlices stay."""
+    c.post(core(c, "services"), service("s"))
+    c.post(core(c, "endpoints"), {"metadata": {"name": "s"}, "subsets": [{"addresses": [{"ip": "10.1.1.1"}], "ports": [{"port": 80}]}]})
+    slices = grouped(c, "discovery.k8s.io/v1", "endpointslices")
+    c.post(slices, {"metadata": {"name": "s-1", "labels": {"kubernetes.io/service-name": "s"}}, "addressType": "IPv4", "endpoints": [], "ports": []})
+    c.delete(core(c, "services", "s"), None, DRY)
+    c.get(core(c, "endpoints", "s"))
+    c.delete(core(c, "services", "s"))
+    c.get(core(c, "endpoints", "s"))
+    c.get(f"{slices}/s-1")
+
+
+@scenario
+def old_marks_are_dropped(c: Client) -> None:
+    """Annotations of init containers, and the label of budgets of v1beta1: dropped in decoding until 1.36, then when they are written."""
+    old = {"pod.beta.kubernetes.io/init-containers": "x", "pod.alpha.kubernetes.io/init-container-statuses": "y", "k": "v"}
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    template = {"metadata": {"labels": {"a": "b"}, "annotations": old}, "spec": spec}
+    path = grouped(c, "apps/v1", "deployments")
+    c.post(path, {"metadata": {"name": "d", "annotations": old}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}})
+    c.patch(f"{path}/d", {"spec": {"template": {"metadata": {"annotations": {**old, "z": "y"}}}}}, MERGE)
+    applied = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": {"metadata": {"annotations": {**old, "z": "q"}}}}}
+    c.patch(f"{path}/d", applied, APPLY, {"fieldManager": "m", "force": "true"})
+    c.post(core(c, "podtemplates"), {"metadata": {"name": "t"}, "template": template})
+    c.post(core(c, "replicationcontrollers"), {"metadata": {"name": "t"}, "spec": {"template": template}})
+    job = {"spec": {"template": {**template, "spec": {**spec, "restartPolicy": "Never"}}}}
+    c.post(grouped(c, "batch/v1", "cronjobs"), {"metadata": {"name": "t"}, "spec": {"schedule": "* * * * *", "jobTemplate": job}})
+    pod = core(c, "pods", "q")
+    c.post(core(c, "pods"), {"metadata": {"name": "q", "annotations": old}, "spec": spec})
+    c.patch(pod, {"metadata": {"annotations": {**old, "n": "m"}}}, MERGE)
+    c.patch(pod, {"metadata": {"annotations": old}}, STRATEGIC, {"fieldManager": "z"})
+    for subresource in ("status", "ephemeralcontainers", "resize"):
+        c.patch(f"{pod}/{subresource}", {"metadata": {"annotations": {**old, "n": subresource}}, "status": {"message": "x"}}, MERGE)
+    c.post(f"{pod}/binding", {"metadata": {"name": "q", "annotations": old}, "target": {"name": "n", "kind": "Node"}})
+    c.get(pod)
+    label, budgets = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match", grouped(c, "policy/v1", "poddisruptionbudgets")
+    none, everything, other = ({"key": key, "operator": operator} for key, operator in ((label, "Exists"), (label, "DoesNotExist"), ("z", "Exists")))
+    for number, selector in enumerate((
+        {"matchExpressions": [none]}, {"matchExpressions": [everything]}, {"matchLabels": {label: "x"}}, {},
+        {"matchLabels": {"a": "b"}, "matchExpressions": [none, other]}, {"matchExpressions": [everything, none]},
+    )):
+        c.post(budgets, {"metadata": {"name": f"b{number}"}, "spec": {"minAvailable": 1, "selector": selector}})
+        c.patch(f"{budgets}/b{number}", {"spec": {"selector": {"matchLabels": {label: "y", "q": "r"}}}}, MERGE, DRY)
+        c.patch(f"{budgets}/b{number}", {"spec": {"minAvailable": 2}}, MERGE, DRY)
+        c.patch(f"{budgets}/b{number}", {"spec": {"selector": {"matchExpressions": [{**other, "key": "w"}, everything]}}}, MERGE)
+
+
+@scenario
+def statuses_need_a_revision(c: Client) -> None:
+    """A PUT of the status needs a resourceVersion where one of the object does: nodes of CSI (1.37), budgets, claims."""
+    name, spec = c.name("n"), {"drivers": [{"name": "d", "nodeID": "x"}]}
+    c.post("/apis/storage.k8s.io/v1/csinodes", {"metadata": {"name": name}, "spec": spec}, silent=True)
+    budgets = grouped(c, "policy/v1", "poddisruptionbudgets")
+    c.post(budgets, {"metadata": {"name": "b"}, "spec": {"minAvailable": 1}}, silent=True)
+    for path, body in ((f"/apis/storage.k8s.io/v1/csinodes/{name}", {"metadata": {"name": name}, "spec": spec}), (f"{budgets}/b", {"metadata": {"name": "b"}, "spec": {"minAvailable": 1}})):
+        for each in (path, f"{path}/status"):
+            c.put(each, body)
+            c.patch(each, {"metadata": {"labels": {"a": "b"}}}, MERGE)
+    c.delete(f"/apis/storage.k8s.io/v1/csinodes/{name}", silent=True)
+
+
+@scenario
 def services_ask_for_addresses(c: Client) -> None:
     """An address that is taken, outside the range, of another family, or not one."""
     path = core(c, "services")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fakekube.apimachinery.errors import FieldError, StatusError, status
 from fakekube.apimachinery.errors.field import aggregate, not_supported, required
+from fakekube.apis.core.pods.defaults import drop_old_annotations
 from fakekube.apis.rest.strategy import WriteContext, check_key_name
 from fakekube.apis.validation.objectmeta import set_condition
 from fakekube.apis.validation.rules import SUBDOMAIN, from_minor
@@ -95,6 +96,7 @@ def _assign_pod(context: WriteContext, pod: Object, body: Object) -> Object:
     for field in copied:
         if sent.get(field):
             meta[field] = {**(meta.get(field) or {}), **sent[field]}
+    drop_old_annotations(meta)
     state = dict(pod.get("status") or {})
     if context.emulation.enabled("ClearingNominatedNodeNameAfterBinding"):
         state.pop("nominatedNodeName", None)

@@ -195,6 +195,9 @@ def _default_pull_policy(image: str) -> str:
     return "Always" if _is_latest(image) else "IfNotPresent"
 
 
+#: The first minor that drops old annotations when an object is written, after its managers are known; older ones drop them
+#: when it is decoded.
+DROPS_ON_WRITES_SINCE: Final = 37
 #: Annotations that had the init containers before there was a field for them.
 _OLD_ANNOTATIONS = frozenset(
     f"pod.{stage}.kubernetes.io/init-container{what}" for stage in ("alpha", "beta") for what in ("s", "-statuses")

@@ -21,6 +21,7 @@ from fakekube.apis.core.pods.annotations import (
     validate_profiles_match,
 )
 from fakekube.apis.core.pods.defaults import (
+    DROPS_ON_WRITES_SINCE,
     FIX_DEFAULTING,
     default_pod,
     default_pod_level_resources,
@@ -69,7 +70,8 @@ class PodStrategy(Strategy):
         default_pod(self.emulation, spec)
         raise_grace_period(spec)
         sync_pod_ips(obj.get("status") or {})
-        drop_old_annotations(obj["metadata"])
+        if self.emulation.minor < DROPS_ON_WRITES_SINCE:
+            drop_old_annotations(obj["metadata"])
 
     def read_back(self, obj: Object) -> Object:
         """Adds the requests that LimitRanger has given to the containers to those of the whole pod."""
@@ -91,6 +93,7 @@ class PodStrategy(Strategy):
 
     def prepare_for_create(self, context: WriteContext, obj: Object) -> None:
         spec, status = obj["spec"], obj["status"]
+        drop_old_annotations(obj["metadata"])
         text = text_of_spec(context.resource.type, obj)
         key = _PREPARED.key(spec, text, of_pod=True)
         known, annotations = _PREPARED.get(key), obj["metadata"].get("annotations")
@@ -118,6 +121,7 @@ class PodStrategy(Strategy):
     def prepare_for_update(self, context: WriteContext, obj: Object, old: Object) -> None:
         _keep_pod_level_resources(context, obj, old)
         drop_disabled_pod_fields(context.emulation, obj["spec"], old["spec"])
+        drop_old_annotations(obj["metadata"])
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
         spec = obj["spec"]
@@ -275,6 +279,7 @@ class PodStatusStrategy(Strategy):
         meta = obj["metadata"]
         meta.pop("deletionTimestamp", None)
         restore(meta, old["metadata"], "ownerReferences")
+        drop_old_annotations(meta)
         status, before = obj.setdefault("status", {}), old.get("status") or {}
         if not status.get("qosClass"):
             restore(status, before, "qosClass")
@@ -330,6 +335,7 @@ class EphemeralContainersStrategy(Strategy):
         restore(obj["spec"], sent, "ephemeralContainers")
         keep_metadata(obj, old)
         drop_disabled_pod_fields(context.emulation, obj["spec"], old["spec"])
+        drop_old_annotations(obj["metadata"])
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         if MIRROR_POD_ANNOTATION_KEY in (old["metadata"].get("annotations") or {}):
@@ -374,6 +380,7 @@ class ResizeStrategy(Strategy):
         _keep_pod_level_resources(context, obj, old)
         default_pod_level_resources(context.emulation, obj["spec"])
         drop_disabled_pod_fields(context.emulation, obj["spec"], old["spec"])
+        drop_old_annotations(obj["metadata"])
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
         refused = unresizable_error(old)

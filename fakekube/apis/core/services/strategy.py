@@ -97,7 +97,8 @@ class ServiceStrategy(Strategy):
         return allocation.finish
 
     def after_delete(self, context: WriteContext, old: Object) -> None:
-        context.services.remove("", "endpoints", old["metadata"]["namespace"], old["metadata"]["name"])
+        if context.emulation.minor < 37:  # later ones leave that to the controller
+            context.services.remove("", "endpoints", old["metadata"]["namespace"], old["metadata"]["name"])
         release(context, old)
 
 
