@@ -32,6 +32,8 @@ _KEPT = (
 _CONFIGS = ("", "api/all=true", "api/beta=true", "api/all=true")
 _SHARE = 0.35
 _TOKEN = "admin-token"
+#: So many stories are told to the reference at once.
+_JOBS = 6
 _TABLES = (
     "minors",
     "newer",
@@ -48,7 +50,7 @@ _TABLES = (
     "boundaries",
     "branches",
 )
-_MODES = ("edits:{}:140", "subresources:{}:60", "applies:{}:40", "merges:{}:30", "tables:{}:40", "pods:{}:20")
+_MODES = ("gated:{}:74", "edits:{}:140", "subresources:{}:60", "applies:{}:40", "merges:{}:30", "tables:{}:40", "pods:{}:20")
 
 
 def draw_gates(minor: str, seed: str) -> tuple[dict[str, bool], str]:
@@ -70,7 +72,7 @@ def draw_gates(minor: str, seed: str) -> tuple[dict[str, bool], str]:
 
 def serve_command(oracle: str, gates: Mapping[str, bool], config: str) -> str:
     """Returns the command of a reference with gates, for `sides.theirs`."""
-    words = ["nice", "-n", "10", oracle, "serve", "--dir", "{dir}", "--port", "{port}", "--"]
+    words = [oracle, "serve", "--dir", "{dir}", "--port", "{port}", "--"]
     words += [f"--feature-gates={','.join(f'{name}={json.dumps(on)}' for name, on in gates.items())}"] if gates else []
     words += [f"--runtime-config={config}"] if config else []
     return shlex.join(words)
@@ -105,7 +107,7 @@ def main() -> int:
                     name, name, version=options.minor, feature_gates=gates, everything=True, options={"runtime_config": config}
                 )
                 found = recording.scenarios(options.word)
-                wanted = recordings.play_to_server(recording, found, url, 1)
+                wanted = recordings.play_to_server(recording, found, url, _JOBS)
                 result = recordings.score_in_process(recording, wanted)
                 print(f"{options.minor} {seed} {name}: {result.report(options.verbose)}", flush=True)
                 wrong += len(result.differences)

@@ -215,7 +215,10 @@ def _of_declared_rules() -> Iterator[Recording]:
 def _of_node_features() -> Iterator[Recording]:
     """The recordings of rules of gates that nodes declare or kubelets need, with the gates and without them."""
     gates = (
+        "AtomicWriteVolumeUserFields",
         "CSIVolumeHealth",
+        "DRADeviceCompatibilityGroups",
+        "DRAListTypeAttributes",
         "DRANodeAllocatableResources",
         "DRAPartitionableDevicesType",
         "DRAResourcePoolStatus",
@@ -223,9 +226,14 @@ def _of_node_features() -> Iterator[Recording]:
     )
     flags = ["--authorization-mode=Node", "--enable-admission-plugins=NodeRestriction"]
     options = {"authorization_mode": ("RBAC", "Node"), "enable_admission_plugins": "NodeRestriction"}
-    for name, on in (("node-features", dict.fromkeys(gates, True)), ("node-features-off", {})):
-        config = "resource.k8s.io/v1alpha3=true"
-        yield _with_gates(f"v1.37/rules/{name}", "rules_node_features", "1.37", on, config, flags=flags, **options)
+    by_hand = {"DRADerivedAttributes": True, "DeclarativeValidationBeta": False}
+    for name, on, word in (
+        ("node-features", dict.fromkeys(gates, True), ""),
+        ("node-features-off", {}, ""),
+        ("derived-attributes-by-hand", by_hand, "requests_for_devices"),
+    ):
+        config = ",".join(f"resource.k8s.io/{version}=true" for version in ("v1alpha3", "v1beta1", "v1beta2"))
+        yield _with_gates(f"v1.37/rules/{name}", "rules_node_features", "1.37", on, config, word=word, flags=flags, **options)
 
 
 def _of_values() -> Iterator[Recording]:
@@ -281,6 +289,10 @@ def _of_flags() -> Iterator[Recording]:
     )  # fmt: skip
     everything = {"AllAlpha": True, "AllBeta": True}
     yield _with_gates("v1.37/rules/alpha-versions", "rules_flags", "1.37", everything, "api/all=true", word="alpha")
+    generic = {"GenericWorkload": True}
+    yield _with_gates(
+        "v1.36/rules/generic-workloads", "rules_flags", "1.36", generic, "scheduling.k8s.io/v1alpha2=true", word="workloads"
+    )
 
 
 def _of_workloads(minor: str, served: str, *gates: str) -> Iterator[Recording]:

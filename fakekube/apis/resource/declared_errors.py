@@ -27,7 +27,7 @@ _DECLARED: Final[Mapping[FieldErrorType, re.Pattern[str]]] = {
     FieldErrorType.NOT_SUPPORTED: re.compile(r"\.(allocationMode|operator|effect)$"),
     FieldErrorType.REQUIRED: re.compile(r"\.(effect|counterSet|counters)$"),
     FieldErrorType.DUPLICATE: re.compile(r"\.consumesCounters\[\d+\]$"),
-    FieldErrorType.INVALID: re.compile(r"\.(tolerations\[\d+\]\.key|counterSet|counters|attributes\[.*\])$"),
+    FieldErrorType.INVALID: re.compile(r"\.(tolerations\[\d+\]\.key|counterSet|counters|attributes\[[^]]*\])$"),
 }
 #: The same of fields that 1.37 has added, whose rules no gate turns off.
 _NEWER: Final[Mapping[FieldErrorType, re.Pattern[str]]] = {
@@ -38,7 +38,7 @@ _NEWER: Final[Mapping[FieldErrorType, re.Pattern[str]]] = {
     FieldErrorType.TOO_LONG: re.compile(r"\.derivedAttributes\[\d+\]\.name$"),
 }
 #: What functions by hand say of the same fields begins so.
-_BY_HAND: Final = ("must be referenced by",)
+_BY_HAND: Final = ("must be referenced by", "exactly one value must be")
 
 #: The list of a duplicate → the struct of its items.
 _STRUCTS: Final = {

@@ -243,7 +243,10 @@ def _validate_request(used: _Used, request: Object, path: str) -> list[FieldErro
         return errors + _validate_whole_request(exactly, options, path)
     if exactly is not None and options:
         errors.append(invalid(path, None, many_set(_KIND_OF_REQUEST)))
-        return errors + _validate_declared_request(exactly, options, path) if holds_declared_rules() else errors
+        if holds_declared_rules():
+            return errors + _validate_declared_request(exactly, options, path)
+        parts = {f"{path}.exactly": exactly, **{f"{path}.firstAvailable[{index}]": one for index, one in enumerate(options)}}
+        return errors + [error for where, part in parts.items() for error in validate_declared_derived_attributes(part, where)]
     if exactly is not None:
         errors += validate_derived_attributes(exactly, f"{path}.exactly", _attributes_for(used, name))
         return errors + _validate_exact_request(exactly, f"{path}.exactly")
@@ -282,7 +285,7 @@ def _validate_declared_option(option: Object, path: str) -> list[FieldError]:
 def _validate_declared_part(request: Object, path: str) -> list[FieldError]:
     mode, selectors = request.get("allocationMode", ""), len(request.get("selectors") or ())
     errors = [too_many(f"{path}.selectors", selectors, MAX_ITEMS)] if selectors > MAX_ITEMS else []
-    errors += [not_supported(f"{path}.allocationMode", mode, MODES)] if mode not in MODES else []
+    errors += [not_supported(f"{path}.allocationMode", mode, MODES)] if mode not in ("", *MODES) else []
     for index, toleration in enumerate(request.get("tolerations") or ()):
         where = f"{path}.tolerations[{index}]"
         errors += [error for error in _validate_toleration(toleration, where) if error.path != f"{where}.value"]

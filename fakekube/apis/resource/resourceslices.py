@@ -45,6 +45,7 @@ from fakekube.base.objects import Object
 
 DEVICES, COMPLICATED_DEVICES = 128, 64
 _COUNTER_SETS = 8
+_COMPATIBILITY_GROUPS = 2
 _COUNTER_SETS_OF_DEVICE = 2
 _ATTRIBUTES_AND_CAPACITIES = 32
 _ATTRIBUTE_VALUES = 48
@@ -256,11 +257,18 @@ def _validate_device(before: Mapping[str, Object], per_device: bool, device: Obj
     if name not in before or not semantic_deep_equal(before[name].get("taints"), device.get("taints")):
         errors += validate_slice(device.get("taints") or (), f"{path}.taints", _validate_taint, TAINTS)
     errors += validate_set(
-        device.get("consumesCounters") or (), f"{path}.consumesCounters", partial(_validate_counters, "counterSet"),
+        device.get("consumesCounters") or (), f"{path}.consumesCounters", _validate_consumption,
         lambda item: item.get("counterSet", ""), most=_COUNTER_SETS_OF_DEVICE, member="counterSet",
     )  # fmt: skip
     errors += _validate_device_node_selection(device, path, per_device) + validate_binding_conditions(device, path)
     return errors + validate_node_allocatable_resources(device, path)
+
+
+def _validate_consumption(item: Object, path: str) -> list[FieldError]:
+    """Validates the counters that a device consumes, and with which devices it shares them."""
+    groups, where = item.get("compatibilityGroups") or (), f"{path}.compatibilityGroups"
+    errors = _validate_counters("counterSet", item, path)
+    return errors + validate_set(groups, where, validate_declared_device_name, lambda group: group, most=_COMPATIBILITY_GROUPS)
 
 
 def _validate_counters(field: str, item: Object, path: str) -> list[FieldError]:

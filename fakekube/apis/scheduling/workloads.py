@@ -311,6 +311,8 @@ def _is_same(new: Any, old: Any) -> bool:
     """Compares values; an empty list or text is an absent one, an empty struct is not."""
     if isinstance(new, dict) and isinstance(old, dict):
         return all(_is_same(new.get(name), old.get(name)) for name in {**new, **old})
+    if isinstance(new, list) and isinstance(old, list) and len(new) == len(old):
+        return all(map(_is_same, new, old))
     return bool(new == old) or (new in _ABSENT and old in _ABSENT)
 
 

@@ -113,9 +113,15 @@ _JSON_ESCAPED: Final = frozenset("<>&\u2028\u2029")
 _JSON_ESCAPES: Final = {ord(character): f"\\u{ord(character):04x}" for character in _JSON_ESCAPED}
 
 
+#: A string, or a number of the size for which orjson begins to print exponents; encoding/json does so for smaller ones.
+_STRING_OR_SMALL: Final = re.compile(r'"(?:[^"\\]|\\.)*"|-?[\d.]+e-6(?!\d)')
+
+
 def go_json(value: Any) -> str:
     """Encodes a value like encoding/json, with <, >, & and the line separators of Unicode escaped."""
     text = json_text(_to_integers(value))
+    if "e-6" in text:
+        text = _STRING_OR_SMALL.sub(lambda found: found[0] if found[0][0] == '"' else json_float(float(found[0])), text)
     return text if _JSON_ESCAPED.isdisjoint(text) else text.translate(_JSON_ESCAPES)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.differential.client import Client
-from tests.differential.generators import access, admission, binaries, crossings, custom, forms, nodes, objects, workloads
+from tests.differential.generators import access, admission, binaries, crossings, custom, forms, gated, nodes, objects, workloads
 from tests.differential.generators.edits import Editor
 from tests.differential.generators.samples import samples_of
 from tests.differential.generators.schemas import Kind, api_of
@@ -28,6 +28,7 @@ OF_OBJECTS: Mapping[str, Callable[[objects.Story], None]] = {
     "selectors": objects.tell_selectors,
     "subresources": objects.tell_subresources,
     "crossings": crossings.tell_crossings,
+    "gated": gated.tell_gated,
     "protobuf": binaries.tell_protobuf,
     "cbor": binaries.tell_cbor,
 }
@@ -55,7 +56,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 #: The gates that the servers of a mode need.
 GATES: Mapping[str, Mapping[str, bool]] = {mode: {"CBORServingAndStorage": True} for mode in ("cbor", "cborforms")}
 #: Modes whose stories also edit the kinds that all stories share: in dry runs.
-_ALSO_SHARED = ("edits", "fields", "selectors")
+_ALSO_SHARED = ("edits", "fields", "gated", "selectors")
 
 
 def _plays(mode: str, kind: Kind) -> bool:

@@ -236,3 +236,19 @@ def alpha_fields_of_pods(client: Client) -> None:
     }
     deployment = {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template}}
     client.post(f"/apis/apps/v1/namespaces/{client.ns}/deployments", deployment, DRY)
+
+
+@scenario
+def workloads_without_their_other_gates(client: Client) -> None:
+    """Fields of templates whose gates are off are dropped from updates too, which then change nothing."""
+    path = f"/apis/scheduling.k8s.io/v1alpha2/namespaces/{client.ns}/workloads"
+    template = {"name": "t", "schedulingPolicy": {"basic": {}}}
+    client.post(path, {"metadata": {"name": "w"}, "spec": {"podGroupTemplates": [template]}})
+    for fields in (
+        {"schedulingConstraints": {"topology": [{"key": "a"}]}},
+        {"schedulingConstraints": None},
+        {"priority": 1, "priorityClassName": "a", "disruptionMode": "Pod"},
+        {"resourceClaims": [{"name": "c", "resourceClaimName": "d"}]},
+        {"schedulingPolicy": {"gang": {"minCount": 1}}},
+    ):
+        client.patch(f"{path}/w", {"spec": {"podGroupTemplates": [{**template, **fields}]}}, MERGE, DRY)

@@ -1,4 +1,4 @@
-"""Rules of gates that nodes declare or kubelets need: devices with node allocatable resources, volumes in memory, static pods."""
+"""Rules of gates that nodes declare or kubelets need: node allocatable resources, volumes and owners of their files, static pods."""
 
 from __future__ import annotations
 
@@ -73,6 +73,32 @@ def sizes_of_volumes_in_memory(client: Client) -> None:
 
 
 @scenario
+def owners_of_files(client: Client) -> None:
+    """The users that own the files of volumes are not negative, and have 31 bits."""
+    files: list[Object] = [{"path": "p", "fieldRef": {"fieldPath": "metadata.name"}}]
+    keys: list[Object] = [{"key": "a", "path": "p", "mode": 0o1000}]
+    certificate = {"signerName": "a.b/c", "keyType": "x", "keyPath": "k"}
+    for user in (-1, 0, 2**31 - 1, 2**31):
+        owner = {"user": user}
+        projected: list[Object] = [
+            {"secret": {"name": "x", "items": [{**keys[0], **owner}]}},
+            {"downwardAPI": {"items": [{**files[0], **owner}]}},
+            {"serviceAccountToken": {"path": "t", **owner}},
+            {"clusterTrustBundle": {"name": "b", "path": "", **owner}},
+            {"podCertificate": {**certificate, **owner}},
+        ]
+        sources: list[Object] = [
+            {"secret": {"secretName": "x", "defaultUser": user, "items": [{**keys[0], **owner}]}},
+            {"configMap": {"name": "x", "defaultMode": -1, "defaultUser": user, "items": [{**keys[0], **owner}]}},
+            {"downwardAPI": {"defaultUser": user, "items": [{**files[0], **owner}]}},
+            {"projected": {"defaultUser": user, "sources": projected}},
+        ]
+        volumes = [{"name": f"v{number}", **source} for number, source in enumerate(sources)]
+        body = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}], "volumes": volumes}}
+        client.post(f"/api/v1/namespaces/{client.ns}/pods", body, DRY)
+
+
+@scenario
 def unchanged_static_pods(client: Client) -> None:
     """A static pod is refused by subresources that it does not support, even if nothing changes."""
     path = f"/api/v1/namespaces/{client.ns}/pods"
@@ -120,11 +146,11 @@ def requests_for_devices(client: Client) -> None:
         {}, {"operator": "Exists", "effect": "Other"}, {"key": "a b", "operator": "Exists"}, {"operator": "Other"}, {"operator": "Exists", "value": "a"}, {"value": "a b"},
     ]  # fmt: skip
     selectors = [{"cel": {"expression": "true"}}] * 33
-    for part in (
-        {"tolerations": tolerations},
-        {"selectors": selectors},
-        {"tolerations": tolerations[1:2], "selectors": selectors},
-    ):
+    derived: list[Object] = [{"name": "a-", "expression": "1"}, {}, {"name": "a.b/c", "expression": "x"}]
+    parts: tuple[Object, ...] = (
+        {"tolerations": tolerations}, {"selectors": selectors}, {"tolerations": tolerations[1:2], "selectors": selectors}, {"derivedAttributes": derived},
+    )  # fmt: skip
+    for part in parts:
         request = {
             "name": "r",
             "exactly": {"deviceClassName": "c"},
@@ -133,6 +159,20 @@ def requests_for_devices(client: Client) -> None:
         client.post(claims, {"metadata": {"name": "x"}, "spec": {"devices": {"requests": [request]}}}, DRY)
         both = {**request, "exactly": {"deviceClassName": "c", **part}}
         client.post(claims, {"metadata": {"name": "x"}, "spec": {"devices": {"requests": [both]}}}, DRY)
+    flat = {"name": "r", "selectors": selectors[:1], "firstAvailable": [{"name": "s", "deviceClassName": "c"}]}
+    for version in ("v1beta1", "v1beta2"):
+        body = {"metadata": {"name": "x"}, "spec": {"devices": {"requests": [flat]}}}
+        client.post(f"{RESOURCE}/{version}/namespaces/{client.ns}/resourceclaims", body, DRY)
+    path, name = f"{RESOURCE}/v1beta1/resourceslices", client.name("s")
+    spec = {"driver": "a.b", "nodeName": "n", "pool": {"name": "p", "resourceSliceCount": 1, "generation": 1}}
+    for attribute in ({"versions": ["x"]}, {"version": "x"}, {}, {"strings": [""], "ints": []}):
+        device = {"name": "d", "basic": {"attributes": {"a": attribute}}}
+        client.post(path, {"metadata": {"name": name}, "spec": {**spec, "devices": [device]}}, DRY)
+    for groups in (["a"], [], [""], ["1Gi", "https://a.b"], ["a", "a"], ["a", "b", "c"], ["a" * 64]):
+        counters = {"counterSet": "c", "counters": {"x": {"value": "1"}}, "compatibilityGroups": groups}
+        for counter in (counters, {**counters, "counterSet": "10%"}):
+            device = {"name": "d", "basic": {"consumesCounters": [counter]}}
+            client.post(path, {"metadata": {"name": name}, "spec": {**spec, "devices": [device]}}, DRY)
     path, name = f"{RESOURCE}/v1alpha3/resourcepoolstatusrequests", client.name("r")
     for attribute in ("a.b/c", "a_b/c", "", None):
         client.post(

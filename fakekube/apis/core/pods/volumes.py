@@ -35,7 +35,7 @@ from fakekube.apis.validation.checks import (
 from fakekube.apis.validation.rules import from_minor
 from fakekube.apis.validation.selectors import label_selector
 from fakekube.apis.validation.to_internal import to_internal
-from fakekube.base.golang.strconv import go_quote
+from fakekube.base.golang.strconv import MAX_INT32, go_quote
 from fakekube.base.objects import Part
 
 Check = Callable[[Part, str], list[FieldError]]
@@ -249,7 +249,7 @@ def _object_volume(name_field: str) -> Check:
     """Returns the check of a volume with the keys of a config map or secret as files."""
 
     def check(source: Part, path: str) -> list[FieldError]:
-        errors = needs(name_field)(source, path) + _validate_file_mode(source, "defaultMode", path)
+        errors = needs(name_field)(source, path) + _validate_mode_and_user(source, path, *_DEFAULTS)
         for index, item in enumerate(source.get("items") or ()):
             errors += _validate_key_to_path(item, f"{path}.items[{index}]")
         return errors
@@ -258,7 +258,7 @@ def _object_volume(name_field: str) -> Check:
 
 
 def _validate_downward_api(source: Part, path: str) -> list[FieldError]:
-    errors = _validate_file_mode(source, "defaultMode", path)
+    errors = _validate_mode_and_user(source, path, *_DEFAULTS)
     for item in source.get("items") or ():
         errors += _validate_downward_file(item, path)
     return errors
@@ -412,19 +412,29 @@ def _validate_volume_source(volume: Part, volume_context: VolumeContext, path: s
     return errors if found else [*errors, required(path, NO_TYPE)]
 
 
-def _validate_file_mode(part: Part, field: str, path: str) -> list[FieldError]:
-    """Validates permission bits."""
-    mode = part.get(field)
-    if mode is None or 0 <= mode <= 0o777:
-        return []
+#: The fields of a volume that are the defaults of its files.
+_DEFAULTS = ("defaultMode", "defaultUser")
+
+
+def _validate_mode_and_user(part: Part, path: str, mode: str = "mode", user: str = "user") -> list[FieldError]:
+    """Validates permission bits and the owner of files."""
+    errors, bits = _validate_user(part, path, user), part.get(mode)
+    if bits is None or 0 <= bits <= 0o777:
+        return errors
     text = "must be a number between 0 and 0777 (octal), both inclusive"
-    return [invalid(f"{path}.{field}", mode, text)]
+    return [invalid(f"{path}.{mode}", bits, text), *errors]
+
+
+def _validate_user(part: Part, path: str, field: str = "user") -> list[FieldError]:
+    """Validates the owner of files (validateUserField)."""
+    user = part.get(field)
+    return [] if user is None else invalid_each(f"{path}.{field}", user, names.in_range(user, 0, MAX_INT32))
 
 
 def _validate_key_to_path(item: Part, path: str) -> list[FieldError]:
     """Validates the mapping of a key of an object to a file."""
     errors = [required(f"{path}.{field}") for field in ("key", "path") if not item.get(field)]
-    return errors + non_reserved(item.get("path", ""), f"{path}.path") + _validate_file_mode(item, "mode", path)
+    return errors + non_reserved(item.get("path", ""), f"{path}.path") + _validate_mode_and_user(item, path)
 
 
 def _validate_downward_file(item: Part, path: str) -> list[FieldError]:
@@ -441,12 +451,12 @@ def _validate_downward_file(item: Part, path: str) -> list[FieldError]:
         errors += validate_container_resource_field_selector(item["resourceFieldRef"], f"{path}.resourceFieldRef", of_volume=True)
     else:
         errors.append(required(path, "one of fieldRef and resourceFieldRef is required"))
-    return errors + _validate_file_mode(item, "mode", path)
+    return errors + _validate_mode_and_user(item, path)
 
 
 def _validate_projected_volume(volume: Part, path: str, *, allow_token_paths: bool = False) -> list[FieldError]:
     """Validates a projected volume (validateProjectedVolumeSource)."""
-    errors = _validate_file_mode(volume, "defaultMode", path)
+    errors = _validate_mode_and_user(volume, path, *_DEFAULTS)
     taken: set[str] = set()
     for index, source in enumerate(volume.get("sources") or ()):
         where = f"{path}.sources[{index}]"
@@ -522,7 +532,7 @@ def _validate_trust_bundle(source: Part, taken: set[str], volume_path: str, path
         errors.append(required(path, "either name or signerName must be specified"))
     if not target:
         errors.append(required(f"{path}.path"))
-    errors += non_reserved(target, f"{path}.path")
+    errors += _validate_user(source, path) + non_reserved(target, f"{path}.path")
     return errors + _check_unique(target, taken, target, volume_path)
 
 
@@ -542,6 +552,7 @@ def _validate_pod_certificate(source: Part, taken: set[str], volume_path: str, p
     signer, seconds, kind = source.get("signerName", ""), source.get("maxExpirationSeconds"), source.get("keyType", "")
     errors = validate_signer_name(signer, f"{path}.signerName")
     errors += requests.validate_user_annotations(source.get("userAnnotations") or {}, f"{path}.userAnnotations")
+    errors += _validate_user(source, path)
     if kind not in _KEY_TYPES:
         errors.append(not_supported(f"{path}.keyType", kind, _KEY_TYPES))
     if seconds is not None:
@@ -567,4 +578,4 @@ def _validate_token(token: Part, volume_path: str, path: str, tolerate_path: boo
         errors.append(required(f"{volume_path}.path"))
     elif not tolerate_path:
         errors += non_reserved(target, f"{volume_path}.path")
-    return errors
+    return errors + _validate_user(token, path)

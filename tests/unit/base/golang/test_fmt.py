@@ -29,6 +29,11 @@ def test_format_verb_v(value: Any, text: str) -> None:
     assert strconv.plain(value) == text
 
 
+def test_json_has_exponents_only_below_a_millionth() -> None:
+    values = [0.00001, 0.000001, -0.0000025, 1e-7, "2e-6"]
+    assert strconv.go_json({"a": values}) == '{"a":[0.00001,0.000001,-0.0000025,1e-7,"2e-6"]}'
+
+
 def test_format_verb_s_marks_non_strings() -> None:
     assert strconv.string_verb(VALUE) == ("map[a:map[c:%!s(float64=1.5)] b:[%!s(int64=1) x %!s(<nil>) %!s(bool=true)]]")
 
