@@ -18,7 +18,7 @@ Path = tuple[str, ...]
 """Fields from the object on; `[]` stands for an item of a list, `{}` for a value of a map."""
 
 _DEEPEST = 14
-#: Fields with gates in names, which `FIELDS` says by code: validation or defaults depend on them.
+#: Fields that gates do not drop: their validation or their defaults depend on gates.
 _BY_CODE = (
     "minReplicas",
     "stopSignal",
