@@ -134,10 +134,10 @@ class _Printer:
 
     def _type_at(self, path: str) -> str:
         """Returns the Go type of the field at a path; "" if there is none."""
-        go_type, steps = self._root, _STEP.findall(path)
-        if not go_type and steps and steps[0][1] == "metadata":  # the metadata of a custom resource has a type
-            go_type, steps = f"{META_V1}ObjectMeta", steps[1:]
-        for _, name in steps:
+        go_type, steps = self._root, [name for _, name in _STEP.findall(path)]
+        if not go_type and "metadata" in steps:  # that of a custom resource, or of an object in it, has a type
+            go_type, steps = f"{META_V1}ObjectMeta", steps[steps.index("metadata") + 1 :]
+        for name in steps:
             go_type = go_type.lstrip("*")
             if name:
                 go_type = self._fields(go_type).get(name, "")

@@ -349,12 +349,16 @@ class AvailableConditionController(ControlLoop):
         self.wait(_CLOCK_MOVED_SECONDS)
 
     def _sync_backing(self) -> None:
-        """Marks the APIServices whose Service or EndpointSlices have changed."""
+        """Marks the APIServices whose Service, or its EndpointSlices or Endpoints, have changed."""
         services, slices = self._backing
         known = slices.records
         touched = {tuple(key.split("/", 1)) for key in services.catch_up()}
         before = {key: record.value.object for key, record in known.items()} if touched else {}
-        for key in slices.catch_up():
+        changed = slices.catch_up()
+        if not _reads_slices(self._services):  # these are Endpoints, which have the names of their Services
+            touched |= {tuple(key.split("/", 1)) for key in changed}
+            changed = []
+        for key in changed:
             record = slices.records.get(key)
             found = record.value.object if record else before.get(key)
             labels = (found["metadata"].get("labels") or {}) if found else {}

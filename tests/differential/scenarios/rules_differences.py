@@ -85,9 +85,9 @@ def custom_resources(client: Client) -> None:
             {"finalizers": ["a", "b/c/d"]}, {"managedFields": [{"operation": "x", "fieldsType": "y"}]}, {"generation": -1}, {"name": "-"}, {"generateName": "-"},
         ):  # fmt: skip
             client.post(path, {**make(body), "metadata": {"name": "one", **metadata}}, DRY)
-            client.post(
-                path, make(body, spec={"object": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", **metadata}}}), DRY
-            )
+            if "managedFields" not in metadata:
+                contained_pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", **metadata}}
+                client.post(path, make(body, spec={"object": contained_pod}), DRY)
         for metadata in (
             {"labels": 1},
             {"name": 5},
