@@ -80,10 +80,6 @@ class WriteContext:
     """The name in the path; "" for a create."""
     dry_run: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
-    check: Callable[[Object], None] = _admit
-    """For actions: validating admission of the request body, which they call after validation. Raises StatusError."""
-    remove: Callable[[str, Object], None] | None = None
-    """For actions: deletes an object of the resource by name, with DeleteOptions, as a client would."""
     warnings: list[str] = field(default_factory=list)
     """Texts of Warning headers, in order; the response has each of them once."""
     deadline: float = inf
@@ -92,6 +88,10 @@ class WriteContext:
     """The audit annotations of admission: key → (audit level, value)."""
     configured: AdmissionSnapshot = field(default_factory=AdmissionSnapshot)
     """What the cluster has configured for admission, as of the beginning of the write."""
+    check: Callable[[Object], None] = _admit
+    """For actions: validating admission of the request body, which they call after validation. Raises StatusError."""
+    remove: Callable[[str, Object], None] | None = None
+    """For actions: deletes an object of the resource by name, with DeleteOptions, as a client would."""
     metadata_is_valid: bool = False
     """The common validation of an update has accepted the metadata, so that the kind need not repeat it."""
     spec_text: bytes | None = None

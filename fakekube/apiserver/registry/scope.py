@@ -134,8 +134,7 @@ class Scope:
     """The strategy of writes through this endpoint."""
     is_custom: bool = field(init=False)
     """Whether the bodies of this endpoint are custom resources."""
-    context: WriteContext = field(init=False)
-    """The context of this request for strategies and admission; made when it is first asked for."""
+    _context: WriteContext | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         resource, subresource = self.resource, self.subresource
@@ -145,12 +144,16 @@ class Scope:
             self.kind, self.strategy = subresource.gvk, subresource.strategy or resource.strategy
             self.is_custom = resource.custom and self.kind == resource.gvk
 
-    def __getattr__(self, name: str) -> Any:
-        """Makes the context; functools.cached_property has a lock before Python 3.12, which costs more."""
-        if name != "context":
-            raise AttributeError(name)
-        self.context = self._make_context()
-        return self.context
+    @property
+    def context(self) -> WriteContext:
+        """The context of this request for strategies and admission; made when it is first asked for.
+
+        functools.cached_property has a lock before Python 3.12, which costs more.
+        """
+        made = self._context
+        if made is None:
+            made = self._context = self._make_context()
+        return made
 
     @property
     def bucket(self) -> Bucket[Document]:
@@ -221,25 +224,27 @@ class Scope:
         return self.resource.type
 
     def _make_context(self) -> WriteContext:
-        user = self.request.user
+        request, services = self.request, self.backend.services
+        user = request.user
+        # by position: names treble the cost, which each write has
         return WriteContext(
-            resource=self.resource,
-            namespace=self.namespace,
-            clock=self.backend.clock,
-            services=self.backend.services,
-            user=user.name,
-            groups=user.groups,
-            uid=user.uid,
-            extra=user.extra,
-            verb=self.request.info.verb,
-            subresource=self.subresource.name if self.subresource else self.requested_subresource,
-            name=self.name,
-            dry_run=self.dry_run,
-            options=self.options,
-            warnings=self.request.warnings,
-            annotations=self.request.annotations,
-            deadline=self.request.deadline,
-            configured=self.backend.services.admission_snapshot(),
+            self.resource,
+            self.namespace,
+            self.backend.clock,
+            services,
+            user.name,
+            user.groups,
+            user.uid,
+            user.extra,
+            request.info.verb,
+            self.subresource.name if self.subresource else self.requested_subresource,
+            self.name,
+            self.dry_run,
+            self.options,
+            request.warnings,
+            request.deadline,
+            request.annotations,
+            services.admission_snapshot(),
         )
 
     def not_found(self, name: str | None = None) -> StatusError:

@@ -30,7 +30,7 @@ from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.errors import field as fields
 from fakekube.apimachinery.schema import printing
 from fakekube.apis.disabled_fields import drop_disabled_fields
-from fakekube.apis.rest.strategy import Strategy
+from fakekube.apis.rest.strategy import Strategy, WriteContext
 from fakekube.apis.validation import names, objectmeta
 from fakekube.apiserver.registry.generic import conversion
 from fakekube.apiserver.registry.request_options import parse_revision
@@ -194,11 +194,12 @@ def _create_named(scope: Scope, obj: Object, check: Check) -> Written:
         obj["metadata"].pop("selfLink", None)
     obj["metadata"].setdefault("name", "")  # strategies may read it; validation reports that it is missing
     fill(obj["metadata"], scope.backend.clock.now())
-    scope.strategy.check_privileges(scope.context, obj, None)
-    finish = scope.strategy.begin_create(scope.context, obj)
+    context = scope.context
+    scope.strategy.check_privileges(context, obj, None)
+    finish = scope.strategy.begin_create(context, obj)
     stored = False
     try:
-        written = _create_begun(scope, obj, check)
+        written = _create_begun(scope, context, obj, check)
         stored = not scope.dry_run
     finally:
         if finish:
@@ -206,8 +207,8 @@ def _create_named(scope: Scope, obj: Object, check: Check) -> Written:
     return written
 
 
-def _create_begun(scope: Scope, obj: Object, check: Check) -> Written:
-    prepared = _prepare_for_create(scope, obj, check)
+def _create_begun(scope: Scope, context: WriteContext, obj: Object, check: Check) -> Written:
+    prepared = _prepare_for_create(scope, context, obj, check)
     name = prepared["metadata"]["name"]
     key = scope.resource.key(scope.namespace, name)
     if scope.dry_run:
@@ -216,7 +217,7 @@ def _create_begun(scope: Scope, obj: Object, check: Check) -> Written:
         return Written(Document(scope.resource.strategy.read_back(scope.resource.to_stored_form(prepared))), created=True)
     _refuse_revision(scope, prepared)
     final = scope.resource.strategy.read_back(
-        scope.resource.to_stored_form(_with_placeholder(prepared), spec_text=scope.context.spec_text)
+        scope.resource.to_stored_form(_with_placeholder(prepared), spec_text=context.spec_text)
     )
     try:
         record = scope.bucket.commit(key, 0, partial(stamp_revision, final))
@@ -225,9 +226,9 @@ def _create_begun(scope: Scope, obj: Object, check: Check) -> Written:
     return Written(record.value, created=True)
 
 
-def _prepare_for_create(scope: Scope, obj: Object, check: Check) -> Object:
+def _prepare_for_create(scope: Scope, context: WriteContext, obj: Object, check: Check) -> Object:
     """Runs BeforeCreate and validating admission. Objects created through a subresource are prepared as any new object."""
-    strategy, context, meta = scope.resource.strategy, scope.context, obj["metadata"]
+    strategy, meta = scope.resource.strategy, obj["metadata"]
     match_namespace(meta, scope.namespace)
     if strategy.has_status:
         strategy.reset_status(obj)
