@@ -71,11 +71,12 @@ def validate_object_meta(
     prefix = meta.get("generateName")
     errors = validate_generate_name(prefix, name_errors, path) if prefix else []
     name = meta.get("name")
-    if name:
-        errors += [invalid(f"{path}.name", name, text) for text in name_errors(name, False)]
-    else:
+    if not name:
         errors.append(required(f"{path}.name", "name or generateName is required"))
-    errors += _validate_namespace(meta.get("namespace", ""), namespaced, path)
+    elif wrong := name_errors(name, False):
+        errors += [invalid(f"{path}.name", name, text) for text in wrong]
+    if namespaced:  # otherwise the URL has no namespace, so that one in the object is refused before
+        errors += _validate_namespace(meta.get("namespace", ""), path)
     if meta.get("generation", 0) < 0:
         errors.append(invalid(f"{path}.generation", meta["generation"], names.min_error(0)))
     errors += _validate_labels_to_owners(meta, path)
@@ -141,12 +142,11 @@ def validate_common_update(new: Meta, old: Meta, namespaced: bool) -> list[Field
     return errors + validate_object_meta_update(new, old, standard_finalizers=False)
 
 
-def _validate_namespace(namespace: str, namespaced: bool, path: str) -> list[FieldError]:
-    if not namespaced:  # the URL has none, so that another one is refused before
-        return []
+def _validate_namespace(namespace: str, path: str) -> list[FieldError]:
     if not namespace:
         return [required(f"{path}.namespace")]
-    return [invalid(f"{path}.namespace", namespace, text) for text in _namespace_problems(namespace)]
+    wrong = _namespace_problems(namespace)
+    return [invalid(f"{path}.namespace", namespace, text) for text in wrong] if wrong else []
 
 
 @cache_by_text(1024)

@@ -10,9 +10,8 @@ k8s.io/apimachinery/pkg/runtime/serializer/json.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from fakekube.apiextensions.instances import objects, pruning
@@ -67,7 +66,17 @@ class Parsed:
     @property
     def is_plain(self) -> bool:
         """Whether the document is a JSON object that has each of its members once."""
-        return isinstance(self.value, dict) and self.cbor is None and not (self.duplicates or self.problems)
+        return self.value.__class__ is dict and self.cbor is None and not (self.duplicates or self.problems)
+
+    def read_literals(self) -> Any:
+        """Returns the document with numbers as their text, from its source."""
+        assert self.source is not None
+        return json.literals(self.source)
+
+    def read_members(self) -> Iterable[str]:
+        """Returns the paths of all members in the order of the source."""
+        assert self.source is not None
+        return json.members(self.source)
 
 
 @dataclass(slots=True)
@@ -339,7 +348,7 @@ def _to_typed(target: _Target, kind: GVK, parsed: Parsed) -> tuple[Object, list[
     if type_ is None:
         _refuse_other_kind(kind, target.expected, None)
         return {}, []
-    members = partial(json.members, parsed.source) if parsed.source is not None else None
+    members = parsed.read_members if parsed.source is not None else None
     strict = schema_decode.Strict(parsed.duplicates, members) if target.wants_strict else None
     known = _known_parts(target, kind, type_, parsed)
     try:
@@ -371,10 +380,15 @@ class _KnownParts:
     """The spec is among them, with its constant defaults."""
 
 
+_NOTHING_KNOWN = _KnownParts()
+
+
 def _known_parts(target: _Target, kind: GVK, type_: Type, parsed: Parsed) -> _KnownParts:
-    known = _KnownParts()
     if kind is not target.expected or not parsed.is_plain or trees.holds_raw_values(type_):
-        return known
+        return _NOTHING_KNOWN
+    if target.live is None and SPEC not in parsed.value:
+        return _NOTHING_KNOWN
+    known = _KnownParts()
     if target.live is not None:
         unchanged = unchanged_parts(parsed.value, target.live)
         if parsed.value.get("metadata") is target.live["metadata"]:
@@ -396,7 +410,7 @@ def _decode_by_type(type_: Type, parsed: Parsed, strict: schema_decode.Strict | 
         schema_decode.decode(type_, parsed.first or {}, None)
         keep_before_null(type_, parsed.value, parsed.first)
     value = {**parsed.value, **dict.fromkeys(known.parts, trees.KNOWN)} if known.parts else parsed.value or {}
-    literals = parsed.literals if parsed.source is None else partial(json.literals, parsed.source)
+    literals = parsed.literals if parsed.source is None else parsed.read_literals
     obj: Object = schema_decode.decode(type_, value, strict, literals)
     if trees.holds_raw_values(type_) and not parsed.has_texts:
         trees.keep_texts(type_, obj, parsed.source) if parsed.source is not None else trees.compact(type_, obj)

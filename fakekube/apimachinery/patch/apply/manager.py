@@ -76,6 +76,8 @@ _MAX_APPLIED: Final = 500
 
 #: The maximum number of shapes of new objects whose managedFields are cached.
 _MAX_CREATIONS: Final = 500
+#: Stands for the text of a spec.
+_NO_SPEC: Final = b""
 #: The maximum number of members of an object whose shape is determined.
 _MAX_MEMBERS: Final = 50
 
@@ -226,7 +228,7 @@ class FieldManager:
         """
         if not self._has_plain_zero:
             return None
-        text = spec_text or text_of(new.get("spec"))
+        text = spec_text or (text_of(new["spec"]) if "spec" in new else _NO_SPEC)
         rest = _shape_of({name: item for name, item in new.items() if name != "spec"})
         return None if text is None or rest is None else (self, manager, text, rest)
 
