@@ -18,7 +18,7 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from fakekube.net import websocket
-from fakekube.net.environ import CONTINUE, NO_BODY, Body, make_environ
+from fakekube.net.environ import CONTINUE, NO_BODY, Body, ConnectionVariables, make_environ
 from fakekube.net.http1 import BodyError, ProtocolError, Request, RequestParser
 from fakekube.net.leader_followers import REQUEST_THREADS
 from fakekube.net.pump import Bare, Chunked, Delivery, Framing, Progress, Raw, RequestService, WebSocketMessages
@@ -133,7 +133,6 @@ class Connection:
     """A client's connection."""
 
     __slots__ = (
-        "_base",
         "_handshake_done",
         "_is_parked",
         "_multiplexed",
@@ -143,6 +142,7 @@ class Connection:
         "_service",
         "_spool",
         "_transport",
+        "_variables",
         "body_due",
         "deadline",
     )
@@ -151,7 +151,7 @@ class Connection:
         """`base` has the variables for the environs of all its requests."""
         self._transport = transport
         self._service = service
-        self._base = base
+        self._variables = ConnectionVariables(base)
         self._parser = RequestParser()
         self._handshake_done = False
         self.deadline = math.inf
@@ -240,7 +240,7 @@ class Connection:
                 self._service.limits.leave()
         if variables is None:
             raise _Parked
-        self._base |= variables
+        self._variables.add(variables)
         self._handshake_done = True
 
     # --- Parked -------------------------------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ class Connection:
         from fakekube.net.http2.connection import MultiplexedConnection
 
         self._unpark()
-        self._multiplexed = MultiplexedConnection(self._transport, self._service, self._base, self)
+        self._multiplexed = MultiplexedConnection(self._transport, self._service, self._variables, self)
         self._multiplexed.start()
 
     def _next_request(self) -> Request | None:
@@ -372,7 +372,7 @@ class Connection:
 
     def _run(self, request: Request, body: Body, answer: Answer) -> bool:
         """Calls the application and sends its response; returns True if the connection is handed to the pump."""
-        environ = make_environ(self._base, request, body.open())
+        environ = make_environ(self._variables, request, body.open())
         try:
             result = self._service.application(environ, answer.start_response)
             if is_stream(result):

@@ -22,7 +22,7 @@ from urllib.parse import unquote_to_bytes
 
 from fakekube.net.http1 import BodyError, Fields, Request, RequestParser
 from fakekube.net.transport import Transport
-from fakekube.net.wsgi import environ_key
+from fakekube.net.wsgi import HEADER_NAMES, SHARED_VARIABLES, environ_key
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -215,11 +215,41 @@ def base_environ(server_name: str, server_port: int, scheme: str) -> dict[str, A
     }
 
 
-def make_environ(base: dict[str, Any], request: Request, body: IO[bytes]) -> dict[str, Any]:
+_MAX_BLOCKS = 16
+
+
+class ConnectionVariables:
+    """The variables of a connection, and these together with those of the header blocks that its client repeats."""
+
+    __slots__ = ("_by_block", "_of_connection")
+
+    def __init__(self, of_connection: dict[str, Any]) -> None:
+        self._of_connection = of_connection
+        self._by_block: dict[tuple[Fields, tuple[int, int]], dict[str, Any]] = {}
+        """By header block and version. Bounded."""
+
+    def add(self, variables: dict[str, str]) -> None:
+        """Adds variables of the connection, before its first request."""
+        self._of_connection |= variables
+
+    def with_headers(self, request: Request) -> dict[str, Any]:
+        """Returns the variables that all requests of this connection have with the headers and the version of this one."""
+        key = request.fields, request.version
+        known = self._by_block.get(key)
+        if known is None:
+            if len(self._by_block) >= _MAX_BLOCKS:
+                self._by_block.clear()
+            major, minor = request.version
+            known = {**self._of_connection, **_variables(request.fields), "SERVER_PROTOCOL": f"HTTP/{major}.{minor}"}
+            self._by_block[key] = known
+        return known
+
+
+def make_environ(variables: ConnectionVariables, request: Request, body: IO[bytes]) -> dict[str, Any]:
     """Returns the environ of a request.
 
     Args:
-        base: the variables of its connection.
+        variables: those of its connection.
         request: the request.
         body: the value of `wsgi.input`.
     """
@@ -228,19 +258,19 @@ def make_environ(base: dict[str, Any], request: Request, body: IO[bytes]) -> dic
     path, _, query = uri.partition("?")
     if "%" in path:
         path = unquote_to_bytes(path.encode("latin-1")).decode("latin-1")
-    major, minor = request.version
+    shared = variables.with_headers(request)
     environ = {
-        **base,
-        **_variables(request.fields),
+        **shared,
         "REQUEST_METHOD": request.method,
         "REQUEST_URI": uri,
         "PATH_INFO": path,
         "QUERY_STRING": query,
-        "SERVER_PROTOCOL": f"HTTP/{major}.{minor}",
         "wsgi.input": body,
         "wsgi.errors": sys.stderr,
     }
-    if authority is not None:
+    if authority is None:
+        environ[SHARED_VARIABLES] = shared
+    else:
         environ["HTTP_HOST"] = authority
     return environ
 
@@ -269,6 +299,7 @@ def _make_variables(fields: Fields) -> dict[str, str]:
         variables.pop("CONTENT_LENGTH", None)
     elif "CONTENT_LENGTH" in variables:
         variables["CONTENT_LENGTH"] = str(fields.length)
+    variables[HEADER_NAMES] = " ".join(variables)
     return variables
 
 

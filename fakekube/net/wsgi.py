@@ -20,6 +20,13 @@ Application = Callable[[Environment, Callable[..., Any]], Iterable[bytes]]
 
 _WITHOUT_PREFIX: Final = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}  # PEP 3333
 _PREFIX: Final = "HTTP_"
+SHARED_VARIABLES: Final = "fakekube.shared_variables"
+"""The key of the variables, in a dict that is not changed, which requests with equal headers of one connection have in common."""
+HEADER_NAMES: Final = "fakekube.header_names"
+"""The key of the joined names of the variables of headers."""
+#: Header name → key in the WSGI environment. Bounded.
+_KEYS: Final[dict[str, str]] = dict(_WITHOUT_PREFIX)
+_MAX_KEYS: Final = 1000
 #: Characters that Go does not escape in a path.
 _PATH_SAFE: Final = "/:@&=+$,;~-_.!*'()"
 
@@ -29,23 +36,20 @@ class Headers(Mapping[str, str]):
 
     __slots__ = ("_environment",)
 
-    #: Header name → key in the WSGI environment.
-    _keys: Final[dict[str, str]] = dict(_WITHOUT_PREFIX)
-
     def __init__(self, environment: Mapping[str, Any]) -> None:
         self._environment = environment
 
     def __getitem__(self, name: str) -> str:
-        return text_of_native(self._environment[self._key(name)])
+        return text_of_native(self._environment[_KEYS.get(name) or _key(name)])
 
     def get(self, name: str, default: Any = None) -> Any:
-        value = self._environment.get(self._keys.get(name) or self._key(name))
+        value = self._environment.get(_KEYS.get(name) or _key(name))
         if value is None:
             return default
         return value if value.isascii() else text_of_native(value)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._key(name) in self._environment
+        return isinstance(name, str) and _key(name) in self._environment
 
     def __iter__(self) -> Iterator[str]:
         for key in self._environment:
@@ -63,18 +67,29 @@ class Headers(Mapping[str, str]):
         joined = self.get(name)
         return [] if joined is None else [value.strip() for value in joined.split(",")]
 
-    def _key(self, name: str) -> str:
-        key = self._keys.get(name)
-        if key is None:
-            key = environ_key(name)
-            if len(self._keys) < 1000:
-                self._keys[name] = key
-        return key
+
+def _key(name: str) -> str:
+    key = _KEYS.get(name)
+    if key is None:
+        key = environ_key(name)
+        if len(_KEYS) < _MAX_KEYS:
+            _KEYS[name] = key
+    return key
 
 
 def environ_key(name: str) -> str:
     """Returns the key of a header, whose name may have any case."""
     return _WITHOUT_PREFIX.get(name.lower()) or _PREFIX + name.upper().replace("-", "_")
+
+
+def negotiated_headers(environment: Environment) -> tuple[str, str, str]:
+    """Returns the values of Accept, Content-Type and User-Agent, "" for each that is absent: every request needs them."""
+    get = environment.get
+    found = get("HTTP_ACCEPT") or "", get("CONTENT_TYPE") or "", get("HTTP_USER_AGENT") or ""
+    accept, content_type, user_agent = found
+    if accept.isascii() and content_type.isascii() and user_agent.isascii():
+        return found
+    return text_of_native(accept), text_of_native(content_type), text_of_native(user_agent)
 
 
 def path_of(environment: Environment) -> str:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 from fakekube.apimachinery.codecs.document import Chunks, compress_texts
 from fakekube.base.private_files import write_private
+from fakekube.net.wsgi import SHARED_VARIABLES
 from fakekube.powers.exchange import Exchange
 from fakekube.powers.fault import Criteria, ResourceName, verbs_of
 
@@ -123,6 +124,9 @@ class Recorder:
 
     def share_environ(self, environ: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns what an exchange keeps of the environment of its request: the same for equal requests of one connection."""
+        shared: Mapping[str, Any] | None = environ.get(SHARED_VARIABLES)
+        if shared is not None:
+            return shared
         kept = dict(environ)
         for name in _OF_ONE_REQUEST:
             kept.pop(name, None)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fakekube import Cluster
-from fakekube.net.environ import base_environ, make_environ
+from fakekube.net.environ import ConnectionVariables, base_environ, make_environ
 from fakekube.net.http1 import ProtocolError, RequestParser
 from tests.differential.pacing import ClusterTime, Pace, RealTime
 
@@ -168,7 +168,7 @@ class InProcessTransport:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.pace: Pace = ClusterTime(cluster.clock)
-        self._base = base_environ(HOST, PORT, "http") | {"REMOTE_ADDR": HOST}
+        self._variables = ConnectionVariables(base_environ(HOST, PORT, "http") | {"REMOTE_ADDR": HOST})
 
     def _call(self, method: str, target: str, data: bytes | None, headers: dict[str, str]) -> tuple[int, dict[str, str], Any]:
         """What the server makes of the bytes of a request, but for the socket: status, headers and body."""
@@ -186,7 +186,7 @@ class InProcessTransport:
             status, *fields = head.decode("latin-1").split("\r\n")
             return int(status.split()[1]), joined([tuple(field.split(": ", 1)) for field in fields]), [text]
         assert request is not None
-        environ = make_environ(self._base, request, io.BytesIO(data or b""))
+        environ = make_environ(self._variables, request, io.BytesIO(data or b""))
         started: list[Any] = []
         body = self.cluster.application(environ, lambda status, fields, error=None: started.extend((status, fields)))
         return int(started[0].partition(" ")[0]), joined(started[1]), body

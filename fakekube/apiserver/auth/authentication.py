@@ -35,6 +35,7 @@ from fakekube.apiserver.auth.identities import (
 from fakekube.apiserver.endpoints.request import User
 from fakekube.base.clock import Clock
 from fakekube.base.golang.strings import aggregate_errors
+from fakekube.net.wsgi import SHARED_VARIABLES
 
 #: The default static tokens of a server that only this machine can reach. The reference server has them, too.
 DEFAULT_TOKENS: Final[Mapping[str, User]] = {"admin-token": ADMIN, "user-token": User("alice", "alice", ("team-a",))}
@@ -219,6 +220,7 @@ class Authenticator:
             protocols = [protocol.strip() for protocol in environment["HTTP_SEC_WEBSOCKET_PROTOCOL"].split(",")]
             spoken = [protocol for protocol in protocols if not protocol.startswith(_WEB_SOCKET_PREFIX)]
             environment["HTTP_SEC_WEBSOCKET_PROTOCOL"] = ",".join(spoken)
+            environment.pop(SHARED_VARIABLES, None)  # they have the token
         return user
 
 

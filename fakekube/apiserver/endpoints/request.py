@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import unquote_to_bytes
 
 from fakekube.apimachinery.codecs.document import Chunks
@@ -103,6 +103,20 @@ def _unescape(text: str) -> str:
     return text_of(unquote_to_bytes(text.encode("latin-1")))
 
 
+class PathForm(NamedTuple):
+    """The structure of the path of a resource request, by which routes are looked up."""
+
+    depth: int
+    """1: a collection, 2: an object, 3: something below an object."""
+    in_namespace: bool
+    watch_prefix: bool
+    """The deprecated form: the verb stands before the resource."""
+    subresource: str
+
+
+_NO_RESOURCE: Final = PathForm(0, in_namespace=False, watch_prefix=False, subresource="")
+
+
 @dataclass(slots=True)
 class RequestInfo:
     """The meaning of a path and a method.
@@ -132,6 +146,7 @@ class RequestInfo:
     """The encoded label selector of a list, watch or deletecollection; "" for deprecated watch paths."""
     parts: tuple[str, ...] = ()
     """The path from the resource on: resource, name, subresource, and the rest."""
+    form: PathForm = _NO_RESOURCE
 
 
 class Audit(Protocol):
@@ -164,6 +179,10 @@ class Request:
     """Names in lower case; several headers of one name are joined by ", "."""
     info: RequestInfo
     user: User
+    accept: str = ""
+    """The header of that name, as the next two; "" if there is none."""
+    content_type: str = ""
+    user_agent: str = ""
     read: Callable[[int], bytes] = _no_body
     """Reads at most that many bytes of the rest of the body; use `read_body`."""
     warnings: list[str] = field(default_factory=list)
@@ -180,14 +199,6 @@ class Request:
     """The address of the client."""
     sent_body: bytes | None = None
     """The body, if it was read."""
-    accept: str = field(init=False)
-    """The header of that name, as the next two; "" if there is none."""
-    content_type: str = field(init=False)
-    user_agent: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        get = self.headers.get
-        self.accept, self.content_type, self.user_agent = get("accept", ""), get("content-type", ""), get("user-agent", "")
 
     def read_body(self, limit: int = MAX_REQUEST_BODY_BYTES) -> bytes:
         """Returns the whole body.

@@ -49,7 +49,7 @@ from fakekube.base.chance import Chance, random_uuid
 from fakekube.base.golang.strconv import go_quote
 from fakekube.net.streams import BrokenStreamError
 from fakekube.net.websocket import Refused
-from fakekube.net.wsgi import Environment, Headers, body_reader, path_of, request_uri
+from fakekube.net.wsgi import HEADER_NAMES, Environment, Headers, body_reader, negotiated_headers, path_of, request_uri
 
 if TYPE_CHECKING:
     from fakekube.apiserver.audit.auditor import AuditContext, Auditor
@@ -253,7 +253,8 @@ class Application:
             response.headers.append(responses.NO_SNIFFING)
             return response
         headers, read = exchange.request_headers, body_reader(environ)
-        request = Request(exchange.method, exchange.path, exchange.query, headers, info, user, read)
+        negotiated = negotiated_headers(environ)
+        request = Request(exchange.method, exchange.path, exchange.query, headers, info, user, *negotiated, read)
         request.deadline, request.address = time.monotonic() + timeout, environ.get("REMOTE_ADDR", "")
         if exchange.audit is not None:
             request.audit, request.annotations = exchange.audit, exchange.annotations
@@ -288,7 +289,8 @@ class Application:
 
     def _authorize_request(self, exchange: _Exchange, info: RequestInfo, user: User, *, long_running: bool) -> User:
         """Impersonates and authorizes; returns the user of the request. Raises StatusError 400 or 403."""
-        if _IMPERSONATION in " ".join(exchange.environ):
+        environ = exchange.environ
+        if _IMPERSONATION in (environ.get(HEADER_NAMES) or " ".join(environ)):
             found = self._access.impersonate(exchange.request_headers, info, user)
             if found is not None:
                 user = found.user

@@ -17,7 +17,7 @@ from typing import Final
 
 from fakekube.apimachinery import selectors
 from fakekube.apimachinery.errors import status
-from fakekube.apiserver.endpoints.request import Query, RequestInfo
+from fakekube.apiserver.endpoints.request import PathForm, Query, RequestInfo
 from fakekube.base.golang.strconv import parse_int
 from fakekube.base.golang.timestamps import parse_duration
 
@@ -56,13 +56,17 @@ def request_info(method: str, path: str, query: Query) -> RequestInfo:
         if len(target) < 2:
             raise UnknownTargetError(path)
         verb, *target = target
+    in_namespace = False
     if target[0] == "namespaces" and len(target) > 1:
         namespace = target[1]
-        if len(target) > 2 and target[2] not in _NAMESPACE_SUBRESOURCES:
+        in_namespace = len(target) > 2 and target[2] not in _NAMESPACE_SUBRESOURCES
+        if in_namespace:
             target = target[2:]
     name = target[1] if len(target) > 1 else ""
-    subresource = target[2] if len(target) > 2 and verb != "proxy" else ""
+    below = target[2] if len(target) > 2 else ""
+    subresource = below if verb != "proxy" else ""
     info = RequestInfo(path, verb, True, prefix, group, version, namespace, target[0], subresource, name, parts=tuple(target))
+    info.form = PathForm(min(len(target), 3), in_namespace, by_path, below)
     if not name:
         if verb == "get":
             _refine_collection_read(info, query)

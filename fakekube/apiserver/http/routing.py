@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.features import Emulation
@@ -26,7 +26,7 @@ from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apiserver.auth.jose import OPENID_CONFIGURATION_PATH
 from fakekube.apiserver.auth.service_accounts import Signer
 from fakekube.apiserver.endpoints import negotiation
-from fakekube.apiserver.endpoints.request import Request, RequestInfo, Response
+from fakekube.apiserver.endpoints.request import PathForm, Request, RequestInfo, Response
 from fakekube.apiserver.http import responses
 from fakekube.apiserver.http.compression import gzip_body, prefers_gzip
 from fakekube.apiserver.http.discovery import DiscoveryEndpoints, Documents
@@ -60,17 +60,6 @@ _LOG: Final = "log"
 _CUSTOM_VERBS: Final = frozenset({"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"})
 _CUSTOM_SUBRESOURCE_VERBS: Final = frozenset({"get", "update", "patch"})
 _ACROSS_NAMESPACES: Final = frozenset({"list", "watch"})
-
-
-class _Form(NamedTuple):
-    """The structure of a resource path."""
-
-    depth: int
-    """1: a collection, 2: an object, 3: something below an object."""
-    in_namespace: bool
-    watch_prefix: bool
-    """The deprecated form: the verb stands before the resource."""
-    subresource: str
 
 
 @dataclass(slots=True, frozen=True)
@@ -115,12 +104,10 @@ class ResourceRouter:
 
     def _admit_builtin(self, resource: Resource, request: Request) -> None:
         info = request.info
-        segments = info.path.strip("/").count("/") + 1
-        consumed = segments - len(info.parts) - (2 if info.api_prefix == "api" else 3)
-        prefixed, depth = consumed in (1, 3), len(info.parts)
-        subresource = info.parts[2] if depth > 2 else ""
-        routes = _routes(resource, (min(depth, 3), consumed >= 2, prefixed, subresource), self._cbor)
-        if routes is None or (prefixed and info.verb == "proxy") or (depth > 3 and subresource != _PROXY):
+        form = info.form
+        routes = _routes(resource, form, self._cbor)
+        is_too_deep = len(info.parts) > form.depth and form.subresource != _PROXY
+        if routes is None or is_too_deep or (form.watch_prefix and info.verb == "proxy"):
             raise responses.not_found()
         route = routes.get(request.method)
         if route is None:
@@ -144,9 +131,9 @@ def _well_formed(info: RequestInfo) -> bool:
 
 @forgettable
 @lru_cache(maxsize=4096)
-def _routes(resource: Resource, structure: tuple[int, bool, bool, str], cbor: bool) -> _Routes | None:
-    """Returns the routes of a path by method; None if the path does not exist. `structure`: the values of a `_Form`."""
-    form, offer = _Form(*structure), negotiation.Offer(cbor=cbor)
+def _routes(resource: Resource, form: PathForm, cbor: bool) -> _Routes | None:
+    """Returns the routes of a path by method; None if the path does not exist."""
+    offer = negotiation.Offer(cbor=cbor)
     collection = form.depth == 1
     misplaced = form.in_namespace != resource.namespaced
     across = collection and resource.namespaced and not form.in_namespace

@@ -10,9 +10,9 @@ from __future__ import annotations
 import functools
 import logging
 import threading
-from typing import Any
 
 from fakekube.base.threads import WORKERS
+from fakekube.net.environ import ConnectionVariables
 from fakekube.net.http1 import BodyError
 from fakekube.net.http2 import frames
 from fakekube.net.http2.connection_socket import ConnectionSocket, Owner, StreamTransport
@@ -32,11 +32,11 @@ _CONTINUE = b"\x08\x03100"
 class MultiplexedConnection(ConnectionSocket):
     """Serves one connection until it ends."""
 
-    def __init__(self, transport: Transport, service: RequestService, base: dict[str, Any], owner: Owner) -> None:
-        """`base` has the variables for the environs of all its requests."""
+    def __init__(self, transport: Transport, service: RequestService, variables: ConnectionVariables, owner: Owner) -> None:
+        """`variables` has those for the environs of all its requests."""
         super().__init__(transport, service, owner)
         self.service = service
-        self.base = base
+        self.variables = variables
         self._threads: set[int] = set()
 
     @property

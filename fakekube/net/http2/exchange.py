@@ -19,7 +19,7 @@ import random
 from collections.abc import Callable
 from typing import IO, Any, Protocol
 
-from fakekube.net.environ import body_stream, make_environ
+from fakekube.net.environ import ConnectionVariables, body_stream, make_environ
 from fakekube.net.http1 import HEADER_TOO_LARGE, BodyError
 from fakekube.net.http2.connection_socket import Multiplexer, StreamTransport, Unframed
 from fakekube.net.http2.header_blocks import encode_block
@@ -189,7 +189,7 @@ class Host(AnswerSink, BodySource, Multiplexer, Protocol):
     """The part of the connection that an exchange uses."""
 
     service: RequestService
-    base: dict[str, Any]
+    variables: ConnectionVariables
     """The variables for all environs."""
 
     def whole_body(self, stream: RequestStream) -> bytes | None:
@@ -221,7 +221,7 @@ def exchange(host: Host, stream: RequestStream) -> bool:
 def _run(host: Host, stream: RequestStream, answer: StreamAnswer) -> bool:
     request = stream.request
     body: IO[bytes] = open_body(host, stream, host.whole_body(stream))
-    environ = make_environ(host.base, request, body)
+    environ = make_environ(host.variables, request, body)
     if request.fields.length is None:
         environ["fakekube.open_body"] = True  # there is a body of unknown length
     # WithProbabilisticGoaway of kube-apiserver does this with the field Connection of the response.

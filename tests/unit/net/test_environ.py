@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.net.environ import base_environ, make_environ
+from fakekube.net.environ import ConnectionVariables, base_environ, make_environ
 from fakekube.net.http1 import RequestParser
 
 
@@ -14,7 +14,7 @@ def environ(line: str = "GET / HTTP/1.1", *fields: str, host: str = "Host: a") -
     parser.feed("\r\n".join([line, host, *fields, "\r\n"]).encode("latin-1"))
     request = parser.request()
     assert request is not None
-    return make_environ(base_environ("127.0.0.1", 80, "http"), request, io.BytesIO())
+    return make_environ(ConnectionVariables(base_environ("127.0.0.1", 80, "http")), request, io.BytesIO())
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def _request(body: bytes) -> tuple[Request, list[int]]:
         return body[:limit]
 
     info = RequestInfo("/", "post")
-    return Request("POST", "/", Query(), {}, info, User("admin"), read), asked
+    return Request("POST", "/", Query(), {}, info, User("admin"), read=read), asked
 
 
 def test_a_body_is_read_once() -> None:

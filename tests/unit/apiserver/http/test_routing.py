@@ -37,8 +37,7 @@ def router() -> ResourceRouter:
 def _judge(router: ResourceRouter, method: str, path: str, accept: str = "", content_type: str = "") -> object:
     """ "served", "text" (no route), or the code of a Status."""
     query = Query()
-    headers = {"accept": accept, "content-type": content_type}
-    request = Request(method, path, query, headers, request_info(method, path, query), User("admin"))
+    request = Request(method, path, query, {}, request_info(method, path, query), User("admin"), accept, content_type)
     try:
         return "served" if router.admit(request) else "text"
     except StatusError as error:
