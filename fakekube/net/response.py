@@ -14,7 +14,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
+from typing import NamedTuple
 
+from fakekube.base.caches import LONGEST_TEXT, cache_by_key, cache_by_text
 from fakekube.net.environ import Body
 from fakekube.net.http1 import Request
 from fakekube.net.transport import Transport
@@ -25,17 +27,13 @@ NO_RESPONSE = "the application did not call start_response"
 BODILESS = frozenset({"204", "304"})
 
 _SPECIAL = frozenset({"connection", "content-length", "content-type", "date", "transfer-encoding"})
-_MEANINGS: dict[str, str] = {}
-"""The names of fields as applications write them → the name in lower case if the server treats the field, else "". Bounded."""
-_MAX_MEANINGS = 1000
 
 
-def _find_meaning(name: str) -> str:
+@cache_by_text(1000)
+def _meaning_of(name: str) -> str:
+    """Returns the name of a field, as applications write it, in lower case if the server treats the field, else ""."""
     lower = name.lower()
-    meaning = lower if lower in _SPECIAL else ""
-    if len(_MEANINGS) < _MAX_MEANINGS:
-        _MEANINGS[name] = meaning
-    return meaning
+    return lower if lower in _SPECIAL else ""
 
 
 @dataclass(slots=True)
@@ -64,43 +62,85 @@ def encode_head(
         length: the length of the whole body, if it is known and the application has not declared it.
         keep_alive: whether the server keeps the connection open, if the client does.
     """
-    code = status[:3]
-    is_bodiless = code in BODILESS or code[0] == "1"
+    is_bodiless, is_1_1 = _is_bodiless(status), request.version >= (1, 1)
     has_body = not is_bodiless and request.method != "HEAD"
-    is_1_1 = request.version >= (1, 1)
     declared = length if has_body or (length and not is_bodiless) else None
-    says_connection = False
-    lines = ["HTTP/1.1 " + status if is_1_1 else "HTTP/1.0 " + status]
+    first = ""
+    if fields and not _meaning_of(fields[0][0]):  # it differs in each response: Audit-Id
+        first, fields = _line(*fields[0]), fields[1:]
+    last = None
+    if fields and fields[-1][0] == "Content-Length" and not is_bodiless:
+        last, fields = int(fields[-1][1]), fields[:-1]
+    known = _known_lines((status, tuple(fields)))
+    if last is None:
+        last = known.length
+    if last is not None:
+        declared = last
+    chunked = has_body and declared is None and is_1_1
+    has_end = not has_body or declared is not None or chunked
+    keep_alive = keep_alive and has_end and request.fields.keep_alive and not known.closes
+    end = f"Date: {known.date or date}\r\n"
+    if declared is not None:
+        end += f"Content-Length: {declared}\r\n"
+    if keep_alive is not is_1_1 and not known.closes:
+        end += "Connection: keep-alive\r\n" if keep_alive else "Connection: close\r\n"
+    if chunked:
+        end += "Transfer-Encoding: chunked\r\n"
+    text = f"{'HTTP/1.1' if is_1_1 else 'HTTP/1.0'} {known.status}\r\n{first}{known.text}{end}\r\n"
+    return Head(text.encode("latin-1"), has_body, declared, chunked, keep_alive)
+
+
+class _Lines(NamedTuple):
+    """What the status and some fields of a response become in its header."""
+
+    status: str
+    text: str
+    """The lines of the fields that the server does not write itself."""
+    length: int | None
+    """The value of Content-Length."""
+    date: str
+    closes: bool
+    """Whether there is `Connection: close`."""
+
+
+def _make_lines(key: tuple[str, tuple[tuple[str, str], ...]]) -> _Lines:
+    status, fields = key
+    text, length, date, closes = "", None, "", False
     for name, value in fields:
-        meaning = _MEANINGS.get(name)
-        if meaning is None:
-            meaning = _find_meaning(name)
-        if not meaning:
-            lines.append(f"{name}: {value}")
+        meaning = _meaning_of(name)
+        if meaning == "content-length":
+            length = None if _is_bodiless(status) else int(value)
+        elif meaning == "date":
+            date = _clean(value)
         elif meaning == "connection":
             if value.lower() == "close":
-                keep_alive, says_connection = False, True
-                lines.append(f"{name}: {value}")
-        elif meaning == "content-length":
-            declared = None if is_bodiless else int(value)
-        elif meaning == "date":
-            date = value
-        elif meaning == "content-type" and code != "304":
-            lines.append(f"{name}: {value}")
-    lines.append("Date: " + date)
-    if declared is not None:
-        lines.append(f"Content-Length: {declared}")
-    chunked = has_body and declared is None and is_1_1
-    keep_alive = keep_alive and request.fields.keep_alive and (not has_body or declared is not None or chunked)
-    if keep_alive is not is_1_1 and not says_connection:
-        lines.append("Connection: keep-alive" if keep_alive else "Connection: close")
-    if chunked:
-        lines.append("Transfer-Encoding: chunked")
-    text = "\r\n".join(lines)
-    breaks = len(lines) - 1
-    if text.count("\n") != breaks or text.count("\r") != breaks:
-        text = "\r\n".join([line.replace("\r", " ").replace("\n", " ") for line in lines])
-    return Head((text + "\r\n\r\n").encode("latin-1"), has_body, declared, chunked, keep_alive)
+                closes = True
+                text += _line(name, value)
+        elif not meaning or (meaning == "content-type" and not status.startswith("304")):
+            text += _line(name, value)
+    return _Lines(_clean(status), text, length, date, closes)
+
+
+def _are_short(key: tuple[str, tuple[tuple[str, str], ...]]) -> bool:
+    return sum([len(name) + len(value) for name, value in key[1]]) <= LONGEST_TEXT
+
+
+_MAX_KNOWN = 512
+_known_lines = cache_by_key(_are_short, _MAX_KNOWN)(_make_lines)
+"""`_make_lines` of the status and those fields that many responses have in common."""
+
+
+def _is_bodiless(status: str) -> bool:
+    return status[:3] in BODILESS or status[0] == "1"
+
+
+def _line(name: str, value: str) -> str:
+    return f"{_clean(f'{name}: {value}')}\r\n"
+
+
+def _clean(text: str) -> str:
+    """Returns a text without line breaks, which would end its line."""
+    return text.replace("\r", " ").replace("\n", " ")
 
 
 Fields = Sequence[tuple[str, str]]

@@ -102,10 +102,27 @@ def test_line_breaks_in_header_values_become_spaces() -> None:
     assert lines(encode(request(), ("A", "b\r\nEvil: c"), length=0))[1] == "A: b  Evil: c"
 
 
-def test_names_of_fields_have_any_case_and_are_remembered_within_a_bound() -> None:
+def test_names_of_fields_have_any_case_and_their_lines_are_remembered_within_a_bound() -> None:
     for name in ("CONTENT-LENGTH", "content-Length"):
         assert lines(encode(request(), (name, "5"))) == ["HTTP/1.1 200 OK", "Date: <now>", "Content-Length: 5"]
-    for number in range(response._MAX_MEANINGS + 10):
-        assert lines(encode(request(), (f"X-{number}", "y"), length=0))[1] == f"X-{number}: y"
-    assert len(response._MEANINGS) <= response._MAX_MEANINGS
+    kept = response._known_lines.__self__  # type: ignore[attr-defined]
+    for number in range(response._MAX_KNOWN + 10):
+        assert lines(encode(request(), ("A", "b"), (f"X-{number}", "y"), length=0))[1:3] == ["A: b", f"X-{number}: y"]
+        assert len(kept) <= response._MAX_KNOWN
+
+
+def test_long_fields_are_not_remembered() -> None:
+    kept = response._known_lines.__self__  # type: ignore[attr-defined]
+    before = len(kept)
+    assert lines(encode(request(), ("A", "b"), ("B", "c" * 3000), length=0))[2] == "B: " + "c" * 3000
+    assert len(kept) == before
+
+
+def test_fields_that_the_server_treats_come_in_any_place() -> None:
+    head = encode(request(), ("Content-Length", "5"), ("Date", "<then>"), ("A", "b"), ("Connection", "close"), length=9)
+    assert lines(head) == ["HTTP/1.1 200 OK", "A: b", "Connection: close", "Date: <then>", "Content-Length: 5"]
+    assert not head.keep_alive
+
+
+def test_remembered_names_have_any_case() -> None:
     assert lines(encode(request(), ("Transfer-ENCODING", "chunked"), length=0))[1] == "Date: <now>"
