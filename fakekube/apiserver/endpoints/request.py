@@ -114,9 +114,6 @@ class PathForm(NamedTuple):
     subresource: str
 
 
-_NO_RESOURCE: Final = PathForm(0, in_namespace=False, watch_prefix=False, subresource="")
-
-
 @dataclass(slots=True)
 class RequestInfo:
     """The meaning of a path and a method.
@@ -146,7 +143,8 @@ class RequestInfo:
     """The encoded label selector of a list, watch or deletecollection; "" for deprecated watch paths."""
     parts: tuple[str, ...] = ()
     """The path from the resource on: resource, name, subresource, and the rest."""
-    form: PathForm = _NO_RESOURCE
+    form: PathForm | None = None
+    """None if the path has several leading slashes, or no group where one is required: then no resource has it."""
 
 
 class Audit(Protocol):

@@ -66,7 +66,8 @@ def request_info(method: str, path: str, query: Query) -> RequestInfo:
     below = target[2] if len(target) > 2 else ""
     subresource = below if verb != "proxy" else ""
     info = RequestInfo(path, verb, True, prefix, group, version, namespace, target[0], subresource, name, parts=tuple(target))
-    info.form = PathForm(min(len(target), 3), in_namespace, by_path, below)
+    if path.startswith("/api/" if versioned == 1 else "/apis/") and (group or versioned == 1):
+        info.form = PathForm(min(len(target), 3), in_namespace, by_path, below)
     if not name:
         if verb == "get":
             _refine_collection_read(info, query)

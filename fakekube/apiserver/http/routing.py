@@ -26,7 +26,7 @@ from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apiserver.auth.jose import OPENID_CONFIGURATION_PATH
 from fakekube.apiserver.auth.service_accounts import Signer
 from fakekube.apiserver.endpoints import negotiation
-from fakekube.apiserver.endpoints.request import PathForm, Request, RequestInfo, Response
+from fakekube.apiserver.endpoints.request import PathForm, Request, Response
 from fakekube.apiserver.http import responses
 from fakekube.apiserver.http.compression import gzip_body, prefers_gzip
 from fakekube.apiserver.http.discovery import DiscoveryEndpoints, Documents
@@ -89,8 +89,8 @@ class ResourceRouter:
 
         Raises StatusError 404, 405, 406 or 415.
         """
-        info = request.info
-        if not _well_formed(info):
+        info, form = request.info, request.info.form
+        if form is None:
             return None
         resource = self._registry.get(info.group, info.version, info.resource)
         if resource is None:
@@ -99,12 +99,11 @@ class ResourceRouter:
             return None
         if resource.custom:
             return resource if _admit_custom(resource, request) else None
-        self._admit_builtin(resource, request)
+        self._admit_builtin(resource, form, request)
         return resource
 
-    def _admit_builtin(self, resource: Resource, request: Request) -> None:
+    def _admit_builtin(self, resource: Resource, form: PathForm, request: Request) -> None:
         info = request.info
-        form = info.form
         routes = _routes(resource, form, self._cbor)
         is_too_deep = len(info.parts) > form.depth and form.subresource != _PROXY
         if routes is None or is_too_deep or (form.watch_prefix and info.verb == "proxy"):
@@ -112,7 +111,7 @@ class ResourceRouter:
         route = routes.get(request.method)
         if route is None:
             raise responses.method_not_allowed()
-        if route.produces and (route.consumes or request.accept not in ("", *route.produces)):
+        if route.produces and (route.consumes or (request.accept and request.accept not in route.produces)):
             empty = None
             if route.consumes and resource.emulation.minor < _EMPTY_BODIES_NEED_A_TYPE_SINCE:
                 length = request.headers.get("content-length", "")
@@ -122,11 +121,6 @@ class ResourceRouter:
 
 #: The first minor that asks for the media type of a patch without a body (go-restful 3.12).
 _EMPTY_BODIES_NEED_A_TYPE_SINCE = 34
-
-
-def _well_formed(info: RequestInfo) -> bool:
-    """Reports whether the path has one leading slash, and a group where one is required. RequestInfo is more lenient."""
-    return info.path.startswith("/api/") if info.api_prefix == "api" else info.path.startswith("/apis/") and info.group != ""
 
 
 @forgettable
