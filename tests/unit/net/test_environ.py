@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from fakekube.net import environ as environ_module
 from fakekube.net.environ import ConnectionVariables, base_environ, make_environ
 from fakekube.net.http1 import RequestParser
+from fakekube.net.wsgi import SHARED_VARIABLES
 
 
 def environ(line: str = "GET / HTTP/1.1", *fields: str, host: str = "Host: a") -> dict[str, Any]:
@@ -83,3 +85,21 @@ def test_values_of_many_repeated_fields_are_joined_in_order() -> None:
     found = environ("GET / HTTP/1.1", *[f"A: {number}" for number in range(count)], "Cookie: a=b", "Cookie: c=d")
     assert found["HTTP_A"] == ",".join(map(str, range(count)))
     assert found["HTTP_COOKIE"] == "a=b; c=d"
+
+
+def test_requests_with_equal_headers_share_variables() -> None:
+    variables, parser = ConnectionVariables(base_environ("127.0.0.1", 80, "http")), RequestParser()
+
+    def shared_of(line: str, field: str) -> Any:
+        parser.feed(f"{line}\r\nHost: a\r\n{field}\r\n\r\n".encode())
+        request = parser.request()
+        assert request is not None
+        return make_environ(variables, request, io.BytesIO()).get(SHARED_VARIABLES)
+
+    first = shared_of("GET /a HTTP/1.1", "Accept: x")
+    assert shared_of("DELETE /b?c HTTP/1.1", "Accept: x") is first
+    assert shared_of("GET /a HTTP/1.0", "Accept: x") is not first
+    assert shared_of("GET http://h/ HTTP/1.1", "Accept: x") is None
+    for number in range(100):
+        assert shared_of("GET /a HTTP/1.1", f"Accept: {number}")["HTTP_ACCEPT"] == str(number)
+        assert len(variables._by_block) <= environ_module._MAX_BLOCKS
