@@ -250,11 +250,11 @@ def has_own_watch(baseline: Baseline, resource: str) -> bool:
     """Reports whether the client watches children by a stream that delivers no objects of the sample; not if the children run to
     completion, because a client need not recreate those."""
     streams = baseline.streams.items()
-    return resource not in RUN_ONCE and any(one == resource and key not in baseline.delivering for key, one in streams)
+    return resource not in _RUN_ONCE and any(one == resource and key not in baseline.delivering for key, one in streams)
 
 
 #: Resources whose objects run to completion, or do their work once.
-RUN_ONCE = frozenset({"pods", "jobs.batch", "certificatesigningrequests.certificates.k8s.io"})
+_RUN_ONCE = frozenset({"pods", "jobs.batch", "certificatesigningrequests.certificates.k8s.io"})
 
 
 def _is_repaired(trial: Trial, copy: Copy, resource: str) -> bool:

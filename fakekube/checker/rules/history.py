@@ -18,7 +18,7 @@ from fakekube.checker.contents import AMOUNTS, SWITCHES, TEXTS, ZEROS, OtherCont
 from fakekube.checker.provocations import Budget
 from fakekube.checker.reaction import value_at
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.deletions import RUN_ONCE
+from fakekube.checker.rules.deletions import has_own_watch
 from fakekube.checker.rules.sieve import MissedChildDeletion, start_timeout
 from fakekube.checker.trace import mentions
 from fakekube.checker.verdict import Verdict
@@ -113,9 +113,10 @@ class KeptInStep(Rule):
 
     @staticmethod
     def _find_ignored(trial: Trial, compared: Compared) -> tuple[Place, Path] | None:
-        """Returns the first value of a child that follows from the object when the child is made, and never again."""
-        made = {resource for resource in trial.baseline.reaction.children if resource not in RUN_ONCE}
-        found = (one for one in sorted(compared.stale(), key=str) if one[0][0] in made and one[1][:1] in _WANTED)
+        """Returns the first value of a child that follows from the object when the child is made, and never again, although the
+        client watches it; what it does not watch, it may make once on purpose."""
+        watched = {resource for resource in trial.baseline.reaction.children if has_own_watch(trial.baseline, resource)}
+        found = (one for one in sorted(compared.stale(), key=str) if one[0][0] in watched and one[1][:1] in _WANTED)
         return next((one for one in found if compared.can_change(trial, *one)), None)
 
     @staticmethod
@@ -144,7 +145,8 @@ class KeptInStep(Rule):
             return Verdict.failure(self.behind, *trial.excerpt(), by_time=True)
         if self.never is not None:
             (resource, _), path = self.never
-            text = f"{path_text(path)} of {resource} for {name} is that of before its change: what is made is never changed"
+            text = f"{path_text(path)} of {resource} for {name} is that of before its change"
+            text += f": the client watches {resource}, and never changes what it has made"
             return Verdict.warning(text, *trial.excerpt(), by_time=True)
         if self.stale is None:
             if not self.followed:
