@@ -13,6 +13,8 @@ from fakekube.apiserver.auth.authentication import DEFAULT_TOKENS, Authenticator
 from fakekube.apiserver.auth.identities import ADMIN, ANONYMOUS, BadCredentialsError
 from fakekube.apiserver.auth.service_accounts import ServiceAccountTokens, Signer
 from fakekube.apiserver.endpoints.request import User
+from fakekube.net.wsgi import SHARED_VARIABLES
+from fakekube.powers.requests import Recorder
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -95,6 +97,13 @@ def test_websocket_subprotocol_carries_a_bearer_token(authenticator: Authenticat
     offered = f"{_protocols('user-token')}, v4.channel.k8s.io"
     assert _user(authenticator, HTTP_SEC_WEBSOCKET_PROTOCOL=offered, HTTP_UPGRADE="WebSocket").name == "alice"
     assert _user(authenticator, HTTP_SEC_WEBSOCKET_PROTOCOL=offered) == ANONYMOUS
+
+
+def test_what_is_kept_of_a_request_has_no_token_of_a_websocket_subprotocol(authenticator: Authenticator) -> None:
+    headers = {"HTTP_SEC_WEBSOCKET_PROTOCOL": f"{_protocols('user-token')}, v4.channel.k8s.io", "HTTP_UPGRADE": "websocket"}
+    environ = {"wsgi.url_scheme": "http", **headers, SHARED_VARIABLES: headers}
+    authenticator.user_of(environ)
+    assert Recorder(1, str).share_environ(environ)["HTTP_SEC_WEBSOCKET_PROTOCOL"] == "v4.channel.k8s.io"
 
 
 def test_websocket_subprotocol_without_token_is_anonymous(authenticator: Authenticator) -> None:
