@@ -105,8 +105,7 @@ class Controller:
                 if not active("R2-remembers"):
                     self._queue.forget(key)
             except Retry:
-                self._queue.forget(key)
-                self._queue.add(key, 1.0)
+                self._queue.add_rate_limited(key)
             except (ApiError, Broken) as error:
                 print(f"{key}: {error}", flush=True)
                 if isinstance(error, ApiError) and error.code == 404 and active("C6-crash"):
