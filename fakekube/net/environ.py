@@ -20,6 +20,7 @@ import sys
 from typing import IO, TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote_to_bytes
 
+from fakekube.base.caches import LONGEST_TEXT
 from fakekube.net.http1 import BodyError, Fields, Request, RequestParser
 from fakekube.net.transport import Transport
 from fakekube.net.wsgi import HEADER_NAMES, SHARED_VARIABLES, environ_key
@@ -226,7 +227,7 @@ class ConnectionVariables:
     def __init__(self, of_connection: dict[str, Any]) -> None:
         self._of_connection = of_connection
         self._by_block: dict[tuple[Fields, tuple[int, int]], dict[str, Any]] = {}
-        """By header block and version. Bounded."""
+        """By header block and version. Bounded; long blocks are not kept."""
 
     def add(self, variables: dict[str, str]) -> None:
         """Adds variables of the connection, before its first request."""
@@ -237,11 +238,12 @@ class ConnectionVariables:
         key = request.fields, request.version
         known = self._by_block.get(key)
         if known is None:
-            if len(self._by_block) >= _MAX_BLOCKS:
-                self._by_block.clear()
             major, minor = request.version
             known = {**self._of_connection, **_variables(request.fields), "SERVER_PROTOCOL": f"HTTP/{major}.{minor}"}
-            self._by_block[key] = known
+            if len(self._by_block) >= _MAX_BLOCKS:
+                self._by_block.clear()
+            if sum([len(name) + len(value) for name, value in request.fields.pairs]) <= LONGEST_TEXT:
+                self._by_block[key] = known
         return known
 
 

@@ -103,3 +103,6 @@ def test_requests_with_equal_headers_share_variables() -> None:
     for number in range(100):
         assert shared_of("GET /a HTTP/1.1", f"Accept: {number}")["HTTP_ACCEPT"] == str(number)
         assert len(variables._by_block) <= environ_module._MAX_BLOCKS
+    kept = len(variables._by_block)
+    assert len(shared_of("GET /a HTTP/1.1", f"Accept: {'x' * 3000}")["HTTP_ACCEPT"]) == 3000
+    assert len(variables._by_block) == kept
