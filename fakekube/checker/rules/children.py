@@ -157,7 +157,7 @@ class Unowned(ForeignChild):
 
         trial.await_until(lambda: not find_other(), trial.baseline.seconds_to_react(2.0))
         touch_objects(trial, subject)
-        trial.await_until(lambda: not find_other(), trial.baseline.seconds_to_react(2.0))
+        trial.await_until(lambda: not find_other(), trial.baseline.seconds_to_react(1.0))
         claimed = find_equal_status(trial.baseline, pattern, state_of(trial, pattern), state_of(trial, subject))
         uids = {obj["metadata"]["uid"] for obj in subject.objects}
         left = sorted(find_other(), key=str)
@@ -168,6 +168,7 @@ class Unowned(ForeignChild):
             if same and self.found is None and any(one[0] == place for one in taken):
                 still = next((one for one in left if one[0] == place), None)
                 self.found = self._judge_taken(trial, resource, bool(filter_by_controller(same, uids)), still, claimed)
+        trial.delete(subject)  # a client that waits until the name is free tries again now and then
 
     @staticmethod
     def _judge_taken(
