@@ -14,6 +14,7 @@ import os
 import ssl
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -146,10 +147,12 @@ _children: Final[list[_Child]] = []
 def make_in_child(host: str) -> None:
     """Lets a child process make the credentials of a server, while this process does other things.
 
-    Has no effect where a process has no children, in one with threads, which a child would lack, and if there is a CA already.
+    Has no effect where a process has no children or may have no more, in one with threads, which a child would lack, and if there
+    is a CA already. If the child fails or is killed, this process makes them.
     """
     if hasattr(os, "fork") and threading.active_count() == 1 and not _authority.cache_info().currsize and not _children:
-        _children.append(_Child(host))
+        with suppress(OSError):  # another process or pipe is refused
+            _children.append(_Child(host))
 
 
 def _await_child() -> _Made | None:
@@ -161,9 +164,15 @@ class _Child:
     """A child process that makes the credentials of a server, and ends."""
 
     def __init__(self, host: str) -> None:
+        """Raises OSError if it cannot be started."""
         self._host = host
         self._reader, writer = os.pipe()
-        self._process = os.fork()
+        try:
+            self._process = os.fork()
+        except OSError:
+            os.close(self._reader)
+            os.close(writer)
+            raise
         if not self._process:
             try:
                 authority = _make_authority()
@@ -179,7 +188,8 @@ class _Child:
     def made(self) -> _Made | None:
         with open(self._reader, encoding="ascii") as file:
             texts = file.read().split("\0")
-        os.waitpid(self._process, 0)
+        with suppress(ChildProcessError):  # where SIGCHLD is ignored, as whatever started this process may leave it
+            os.waitpid(self._process, 0)
         return _Made(self._host, *map(_Issued, texts[::2], texts[1::2])) if len(texts) > 1 else None
 
 

@@ -85,6 +85,32 @@ print(authority().issue_client("me", ()).pem)
     assert "example.test" in str(names)
 
 
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN); make_in_child('a.test')",
+        "os.fork = lambda: os.open('/absent/file', os.O_RDONLY); make_in_child('a.test')",
+        "make_in_child('a.test'); os.kill(certificates._children[0]._process, signal.SIGKILL)",
+        "make, certificates._make_authority = certificates._make_authority, None; make_in_child('a.test'); certificates._make_authority = make",
+    ],
+    ids=["its end is not reported", "it is refused", "it is killed", "it fails"],
+)
+def test_a_process_has_certificates_also_if_its_child_is_in_trouble(trouble: str) -> None:
+    code = f"""
+import os, signal
+from fakekube.net import certificates
+from fakekube.net.certificates import make_in_child
+{trouble}
+given = certificates.credentials("a.test")
+print(given.ca_certificate, given.server_certificate, given.client_certificate, sep=";")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    root, server, administrator = map(load, done.stdout.split(";"))
+    server.verify_directly_issued_by(root)
+    administrator.verify_directly_issued_by(root)
+    assert not done.stderr
+
+
 def test_keys_tell_their_algorithm_by_their_label() -> None:
     given = credentials("127.0.0.1")
     for key in (given.server_key, given.client_key):
