@@ -20,7 +20,7 @@ import sys
 from typing import IO, TYPE_CHECKING, Any, Protocol
 from urllib.parse import unquote_to_bytes
 
-from fakekube.base.caches import LONGEST_TEXT
+from fakekube.base.caches import LONGEST_TEXT, BoundedCache
 from fakekube.net.http1 import BodyError, Fields, Request, RequestParser
 from fakekube.net.transport import Transport
 from fakekube.net.wsgi import HEADER_NAMES, SHARED_VARIABLES, environ_key
@@ -226,25 +226,28 @@ class ConnectionVariables:
 
     def __init__(self, of_connection: dict[str, Any]) -> None:
         self._of_connection = of_connection
-        self._by_block: dict[tuple[Fields, tuple[int, int]], dict[str, Any]] = {}
-        """By header block and version. Bounded; long blocks are not kept."""
+        self._by_block: BoundedCache[tuple[Fields, tuple[int, int]], dict[str, Any]] = BoundedCache(_MAX_BLOCKS)
+        """By header block and version; without long blocks."""
 
     def add(self, variables: dict[str, str]) -> None:
         """Adds variables of the connection, before its first request."""
         self._of_connection |= variables
 
-    def with_headers(self, request: Request) -> dict[str, Any]:
-        """Returns the variables that all requests of this connection have with the headers and the version of this one."""
+    def with_headers(self, request: Request) -> tuple[dict[str, Any], bool]:
+        """Returns the variables that all requests of this connection have with the headers and the version of this one.
+
+        Also returns whether they are kept: then other requests get the same dict, which is not changed.
+        """
         key = request.fields, request.version
         known = self._by_block.get(key)
-        if known is None:
-            major, minor = request.version
-            known = {**self._of_connection, **_variables(request.fields), "SERVER_PROTOCOL": f"HTTP/{major}.{minor}"}
-            if len(self._by_block) >= _MAX_BLOCKS:
-                self._by_block.clear()
-            if sum([len(name) + len(value) for name, value in request.fields.pairs]) <= LONGEST_TEXT:
-                self._by_block[key] = known
-        return known
+        if known is not None:
+            return known, True
+        major, minor = request.version
+        made = {**self._of_connection, **_variables(request.fields), "SERVER_PROTOCOL": f"HTTP/{major}.{minor}"}
+        is_kept = sum([len(name) + len(value) for name, value in request.fields.pairs]) <= LONGEST_TEXT
+        if is_kept:
+            self._by_block.add(key, made)
+        return made, is_kept
 
 
 def make_environ(variables: ConnectionVariables, request: Request, body: IO[bytes]) -> dict[str, Any]:
@@ -260,9 +263,9 @@ def make_environ(variables: ConnectionVariables, request: Request, body: IO[byte
     path, _, query = uri.partition("?")
     if "%" in path:
         path = unquote_to_bytes(path.encode("latin-1")).decode("latin-1")
-    shared = variables.with_headers(request)
+    of_block, is_kept = variables.with_headers(request)
     environ = {
-        **shared,
+        **of_block,
         "REQUEST_METHOD": request.method,
         "REQUEST_URI": uri,
         "PATH_INFO": path,
@@ -270,10 +273,10 @@ def make_environ(variables: ConnectionVariables, request: Request, body: IO[byte
         "wsgi.input": body,
         "wsgi.errors": sys.stderr,
     }
-    if authority is None:
-        environ[SHARED_VARIABLES] = shared
-    else:
+    if authority is not None:
         environ["HTTP_HOST"] = authority
+    elif is_kept:
+        environ[SHARED_VARIABLES] = of_block
     return environ
 
 

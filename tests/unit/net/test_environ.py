@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from fakekube.net import environ as environ_module
 from fakekube.net.environ import ConnectionVariables, base_environ, make_environ
 from fakekube.net.http1 import RequestParser
 from fakekube.net.wsgi import SHARED_VARIABLES
+from fakekube.powers.requests import Recorder
 
 
 def environ(line: str = "GET / HTTP/1.1", *fields: str, host: str = "Host: a") -> dict[str, Any]:
@@ -103,6 +105,21 @@ def test_requests_with_equal_headers_share_variables() -> None:
     for number in range(100):
         assert shared_of("GET /a HTTP/1.1", f"Accept: {number}")["HTTP_ACCEPT"] == str(number)
         assert len(variables._by_block) <= environ_module._MAX_BLOCKS
-    kept = len(variables._by_block)
-    assert len(shared_of("GET /a HTTP/1.1", f"Accept: {'x' * 3000}")["HTTP_ACCEPT"]) == 3000
-    assert len(variables._by_block) == kept
+    while len(variables._by_block) < environ_module._MAX_BLOCKS:
+        shared_of("GET /a HTTP/1.1", f"Accept: more{len(variables._by_block)}")
+    assert shared_of("GET /a HTTP/1.1", f"Accept: {'x' * 3000}") is None
+    assert len(variables._by_block) == environ_module._MAX_BLOCKS
+
+
+def test_exchanges_with_equal_long_headers_share_variables() -> None:
+    variables, parser, recorder = ConnectionVariables(base_environ("127.0.0.1", 80, "http")), RequestParser(), Recorder(2, str)
+
+    def kept_of(path: str) -> Mapping[str, Any]:
+        parser.feed(f"GET {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {'x' * 3000}\r\n\r\n".encode())
+        request = parser.request()
+        assert request is not None
+        return recorder.share_environ(make_environ(variables, request, io.BytesIO()))
+
+    first = kept_of("/a")
+    assert kept_of("/b") is first
+    assert len(first["HTTP_AUTHORIZATION"]) > 3000
