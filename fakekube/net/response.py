@@ -103,7 +103,19 @@ class _Lines(NamedTuple):
     """Whether there is `Connection: close`."""
 
 
-def _make_lines(key: tuple[str, tuple[tuple[str, str], ...]]) -> _Lines:
+_Key = tuple[str, tuple[tuple[str, str], ...]]
+"""A status, and fields."""
+_MAX_KNOWN = 512
+
+
+def _are_short(key: _Key) -> bool:
+    status, fields = key
+    return len(status) + sum([len(name) + len(value) for name, value in fields]) <= LONGEST_TEXT
+
+
+@cache_by_key(_are_short, _MAX_KNOWN)
+def _known_lines(key: _Key) -> _Lines:
+    """Returns the lines for a status and those fields that many responses have in common."""
     status, fields = key
     text, length, date, closes = "", None, "", False
     for name, value in fields:
@@ -119,15 +131,6 @@ def _make_lines(key: tuple[str, tuple[tuple[str, str], ...]]) -> _Lines:
         elif not meaning or (meaning == "content-type" and not status.startswith("304")):
             text += _line(name, value)
     return _Lines(_clean(status), text, length, date, closes)
-
-
-def _are_short(key: tuple[str, tuple[tuple[str, str], ...]]) -> bool:
-    return sum([len(name) + len(value) for name, value in key[1]]) <= LONGEST_TEXT
-
-
-_MAX_KNOWN = 512
-_known_lines = cache_by_key(_are_short, _MAX_KNOWN)(_make_lines)
-"""`_make_lines` of the status and those fields that many responses have in common."""
 
 
 def _is_bodiless(status: str) -> bool:

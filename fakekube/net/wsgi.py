@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
+from fakekube.base.caches import cache_by_text
 from fakekube.base.golang.strings import text_of_native
 
 Environment = dict[str, Any]
@@ -24,9 +25,6 @@ SHARED_VARIABLES: Final = "fakekube.shared_variables"
 """The key of the variables, in a dict that is not changed, which requests with equal headers of one connection have in common."""
 HEADER_NAMES: Final = "fakekube.header_names"
 """The key of the joined names of the variables of headers."""
-#: Header name → key in the WSGI environment. Bounded.
-_KEYS: Final[dict[str, str]] = dict(_WITHOUT_PREFIX)
-_MAX_KEYS: Final = 1000
 #: Characters that Go does not escape in a path.
 _PATH_SAFE: Final = "/:@&=+$,;~-_.!*'()"
 
@@ -40,16 +38,16 @@ class Headers(Mapping[str, str]):
         self._environment = environment
 
     def __getitem__(self, name: str) -> str:
-        return text_of_native(self._environment[_KEYS.get(name) or _key(name)])
+        return text_of_native(self._environment[environ_key(name)])
 
     def get(self, name: str, default: Any = None) -> Any:
-        value = self._environment.get(_KEYS.get(name) or _key(name))
+        value = self._environment.get(environ_key(name))
         if value is None:
             return default
         return value if value.isascii() else text_of_native(value)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and _key(name) in self._environment
+        return isinstance(name, str) and environ_key(name) in self._environment
 
     def __iter__(self) -> Iterator[str]:
         for key in self._environment:
@@ -68,15 +66,7 @@ class Headers(Mapping[str, str]):
         return [] if joined is None else [value.strip() for value in joined.split(",")]
 
 
-def _key(name: str) -> str:
-    key = _KEYS.get(name)
-    if key is None:
-        key = environ_key(name)
-        if len(_KEYS) < _MAX_KEYS:
-            _KEYS[name] = key
-    return key
-
-
+@cache_by_text(1000)
 def environ_key(name: str) -> str:
     """Returns the key of a header, whose name may have any case."""
     return _WITHOUT_PREFIX.get(name.lower()) or _PREFIX + name.upper().replace("-", "_")

@@ -102,6 +102,23 @@ def test_line_breaks_in_header_values_become_spaces() -> None:
     assert lines(encode(request(), ("A", "b\r\nEvil: c"), length=0))[1] == "A: b  Evil: c"
 
 
+@pytest.mark.parametrize(
+    ("status", "fields"),
+    [
+        ("200 OK\r\nEvil: c", []),
+        ("200 OK", [("A", "b"), ("B", "b\nEvil: c")]),
+        ("200 OK", [("A", "b"), ("B\r\nEvil: c", "b")]),
+        ("200 OK", [("Content-Type", "b\r\nEvil: c")]),
+        ("200 OK", [("Date", "b\rEvil: c")]),
+    ],
+    ids=["status", "value", "name", "media type", "date"],
+)
+def test_no_part_of_a_header_breaks_its_line(status: str, fields: list[tuple[str, str]]) -> None:
+    data = encode(request(), *fields, status=status, length=0).data.decode()
+    assert not any(line.startswith("Evil") for line in data.replace("\r", "\n").split("\n"))
+    assert "Evil: c" in data
+
+
 def test_names_of_fields_have_any_case_and_their_lines_are_remembered_within_a_bound() -> None:
     for name in ("CONTENT-LENGTH", "content-Length"):
         assert lines(encode(request(), (name, "5"))) == ["HTTP/1.1 200 OK", "Date: <now>", "Content-Length: 5"]
@@ -115,6 +132,7 @@ def test_long_fields_are_not_remembered() -> None:
     kept = response._known_lines.__self__  # type: ignore[attr-defined]
     before = len(kept)
     assert lines(encode(request(), ("A", "b"), ("B", "c" * 3000), length=0))[2] == "B: " + "c" * 3000
+    encode(request(), status="200 " + "c" * 3000)
     assert len(kept) == before
 
 
