@@ -350,24 +350,29 @@ class AvailableConditionController(ControlLoop):
 
     def _sync_backing(self) -> None:
         """Marks the APIServices whose Service, or its EndpointSlices or Endpoints, have changed."""
-        services, slices = self._backing
-        known = slices.records
-        touched = {tuple(key.split("/", 1)) for key in services.catch_up()}
-        before = {key: record.value.object for key, record in known.items()} if touched else {}
-        changed = slices.catch_up()
-        if not _reads_slices(self._services):  # these are Endpoints, which have the names of their Services
-            touched |= {tuple(key.split("/", 1)) for key in changed}
-            changed = []
-        for key in changed:
-            record = slices.records.get(key)
-            found = record.value.object if record else before.get(key)
-            labels = (found["metadata"].get("labels") or {}) if found else {}
-            touched.add((key.split("/", 1)[0], labels.get(LABEL_SERVICE_NAME, "")))
-            if not found:  # deleted, and its Service is unknown: check all
-                touched |= {(one.spec["service"]["namespace"], one.spec["service"]["name"]) for one in self.remotes.values()}
+        services, endpoints = self._backing
+        touched = {_split_key(key) for key in services.catch_up()}
+        if _reads_slices(self._services):
+            touched |= self._sync_slices(endpoints, with_services=bool(touched))
+        else:  # Endpoints have the names of their Services
+            touched |= {_split_key(key) for key in endpoints.catch_up()}
         for remote in self.remotes.values():
             if (remote.spec["service"]["namespace"], remote.spec["service"]["name"]) in touched:
                 self._mark_changed(remote)
+
+    def _sync_slices(self, slices: Reflector[Document], *, with_services: bool) -> set[tuple[str, str]]:
+        """Returns namespace and name of the Services whose EndpointSlices have changed; `with_services`: Services have, too."""
+        before = {key: record.value.object for key, record in slices.records.items()} if with_services else {}
+        touched: set[tuple[str, str]] = set()
+        for key in slices.catch_up():
+            record = slices.records.get(key)
+            found = record.value.object if record else before.get(key)
+            if found:
+                labels = found["metadata"].get("labels") or {}
+                touched.add((_split_key(key)[0], labels.get(LABEL_SERVICE_NAME, "")))
+            else:  # deleted, and its Service is unknown: check all
+                touched |= {(one.spec["service"]["namespace"], one.spec["service"]["name"]) for one in self.remotes.values()}
+        return touched
 
     def _mark_changed(self, remote: Remote) -> None:
         remote.generation += 1
@@ -489,6 +494,12 @@ class AvailableConditionController(ControlLoop):
                 self.refresh()
 
         remote.timer = self._clock.call_at(self._clock.monotonic() + wait, retry_check, what="the availability of an APIService")
+
+
+def _split_key(key: str) -> tuple[str, str]:
+    """Returns the namespace and the name of an object in a namespace, by its key in a bucket."""
+    namespace, _, name = key.partition("/")
+    return namespace, name
 
 
 class _ChangedError(Exception):
