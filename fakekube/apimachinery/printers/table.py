@@ -439,12 +439,12 @@ def _make_template_maker(convertor: TableConvertor) -> Callable[[Document], Temp
             row = shared.get(key)
         if row is None and key not in shared:  # most statuses of running pods are seen once
             misses += 1
-            shared.add(key, None)
+            shared.add(key, None, len(rest))
             return None
         misses = 0
         if row is None:
             row = _SharedRow(convertor, description, rest)
-            shared.add(key, row)
+            shared.add(key, row, len(rest))
         if not row.is_described:
             last = rest, row
         return row.fill(name, created)

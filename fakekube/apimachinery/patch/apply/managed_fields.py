@@ -214,10 +214,12 @@ class _Shared(NamedTuple):
 
     written: Tree
     fields: FieldSet
+    size: int
+    """The approximate number of bytes of the tree."""
 
 
 #: The bytes of a tree for each character of its JSON, approximately.
-_TREE_SIZE: Final = 5
+TREE_SIZE: Final = 5
 _MAX_SHARED: Final = 4096
 #: By the identity of the encoded tree (which the entry keeps alive), and by its JSON.
 _by_identity: BoundedCache[int, _Shared] = BoundedCache(_MAX_SHARED)
@@ -255,8 +257,10 @@ def _write_tree(fields: FieldSet, sorted_fields: bool) -> Tree:
     known = _sorted.get(id(tree))
     if known is not None:
         return known[1]
-    written = _share(_sorted_tree(tree), fields).written
-    return _sorted.add(id(tree), (tree, written))[1] if id(tree) in _by_identity else written
+    shared = _share(_sorted_tree(tree), fields)
+    if id(tree) in _by_identity:
+        _sorted.add(id(tree), (tree, shared.written), shared.size)
+    return shared.written
 
 
 def _share(written: Tree, fields: FieldSet) -> _Shared:
@@ -266,7 +270,7 @@ def _share(written: Tree, fields: FieldSet) -> _Shared:
     text = json_text(written)
     found = _by_text.get(text)
     if found is None:
-        size = _TREE_SIZE * len(text)
-        found = _by_text.add(text, _Shared(written, fields), size)
+        size = TREE_SIZE * len(text)
+        found = _by_text.add(text, _Shared(written, fields, size), size)
         _by_identity.add(id(written), found, size)
     return found

@@ -25,7 +25,7 @@ import orjson
 from fakekube.apimachinery.patch.apply import managed_fields
 from fakekube.apimachinery.patch.apply.atoms import Atom, Misfit, Typing, TypingError, is_same
 from fakekube.apimachinery.patch.apply.fieldpath import EMPTY, LEAF, FieldSet, Path, Tree, field, union
-from fakekube.apimachinery.patch.apply.managed_fields import Managed, Manager, Owned
+from fakekube.apimachinery.patch.apply.managed_fields import TREE_SIZE, Managed, Manager, Owned
 from fakekube.apimachinery.patch.apply.schema import atom_of, custom_atom_of
 from fakekube.apimachinery.patch.literals import go_json
 from fakekube.apimachinery.schema.known_specs import SPEC
@@ -91,9 +91,8 @@ def _atom(type: Type, *, custom: bool) -> Atom:
 
 
 _MAXIMUM_RECONCILED: Final = 1024
-#: The maximum number of merged specs that are kept, and the bytes of a tree for each character of its JSON, approximately.
+#: The maximum number of merged specs that are kept.
 _MAX_MERGED: Final = 500
-_TREE_SIZE: Final = 5
 _UNSEEN: Final = object()
 
 Owners = Mapping[Manager, Owned]
@@ -259,7 +258,7 @@ class Updater:
         if spec is _UNSEEN:
             merged = live.merge(applied)
             spec = merged.value[SPEC]
-            self._merged_specs.add((text, change), None if spec is old else spec, _TREE_SIZE * (len(text) + len(change)))
+            self._merged_specs.add((text, change), None if spec is old else spec, TREE_SIZE * (len(text) + len(change)))
             return merged
         rest = {name: item for name, item in applied.value.items() if name != SPEC}
         merged = live.merge(Typed(rest, applied.api_version, applied.atom))

@@ -14,6 +14,7 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.printers import custom, table
 from fakekube.apimachinery.printers.table import DEFAULT, Row, Rows, TableConvertor, convertor_for, table_json
+from fakekube.base import caches
 from tests.unit.apimachinery.printers.rows import NOW, ago
 
 API_VERSION = "meta.k8s.io/v1"
@@ -116,6 +117,28 @@ def test_rows_of_objects_with_parts_of_their_own(monkeypatch: pytest.MonkeyPatch
     numbers = [int(one.object["metadata"]["name"][2:]) for one in split]
     assert 64 < sum(number < 200 for number in numbers) < 90  # most are not split after some misses
     assert sum(number >= 250 for number in numbers) == 50  # all are again, since equal ones were found
+
+
+def test_rows_of_large_objects_are_not_kept_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caches, "MAXIMUM_SIZE", 100)
+    made: list[object] = []
+    fill = table._SharedRow.fill
+    monkeypatch.setattr(table._SharedRow, "fill", lambda row, *identity: [made.append(row), fill(row, *identity)][1])
+    for size, kept in ((10, 2), (101, 0)):
+        documents = [
+            Document(
+                {
+                    "metadata": {"name": f"a-{number}", "uid": "u", "resourceVersion": "7", "creationTimestamp": ago(minutes=1)},
+                    "data": {"k": "x" * size},
+                }
+            )
+            for number in range(3)
+        ]
+        for document in documents:
+            document.pack()
+        made.clear()
+        Rows(convertor_for("", "v1", "configmaps"), documents, [b"null"] * 3)
+        assert len(made) == kept
 
 
 def test_flow_schemas_are_ordered_by_precedence() -> None:

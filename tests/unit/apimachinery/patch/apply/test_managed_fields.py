@@ -7,6 +7,7 @@ import pytest
 from fakekube.apimachinery.patch.apply import managed_fields
 from fakekube.apimachinery.patch.apply.fieldpath import FieldSet
 from fakekube.apimachinery.patch.apply.managed_fields import APPLY, UPDATE, EntryError, Managed, Manager, Owned
+from fakekube.base import caches
 
 
 def entry(manager: str = "m", operation: str = UPDATE, **more: Any) -> dict[str, Any]:
@@ -185,3 +186,14 @@ def test_ancient_changes_are_kept_per_version() -> None:
         ("ancient-changes", "v1"),
         ("ancient-changes", "v2"),
     ]
+
+
+def test_the_bytes_of_kept_trees_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caches, "MAXIMUM_SIZE", 12_000)
+    caches.forget_all()
+    for number in range(20):
+        tree: dict[str, Any] = {f"f:{name}{number}": {} for name in ("b" * 500, "a" * 500)}
+        owned = Owned(managed_fields.intern(FieldSet(tree)), "v1")
+        (written,) = managed_fields.encode(Managed({Manager("m", UPDATE): owned}), sorted_fields=True)
+        assert list(written["fieldsV1"]) == sorted(tree)
+        assert 1 <= len(managed_fields._sorted) <= 2
