@@ -135,10 +135,7 @@ def _in_endpoints(endpoints: Object, port: str) -> Iterator[_Candidate]:
 
 
 def _in_slices(scope: Scope, service: str, port: str) -> Iterator[_Candidate]:
-    resource = scope.backend.registry.get("discovery.k8s.io", "v1", "endpointslices")
-    assert resource is not None
-    records = scope.backend.store.bucket(resource.bucket).page(resource.key_prefix(scope.namespace)).records
-    for one in (record.value.object for record in records):
+    for one in scope.backend.services.list("discovery.k8s.io", "endpointslices", scope.namespace):
         if (one["metadata"].get("labels") or {}).get(LABEL_SERVICE_NAME) != service:
             continue
         numbers = [each["port"] for each in one.get("ports") or () if each.get("name") == port and each.get("port") is not None]
