@@ -207,7 +207,7 @@ class Document:
         Args:
             key: of the cache.
             make: makes the encoding.
-            make_of_parts: makes the same, bytes or a tuple, of the parts of a document if that is possible, else returns None.
+            make_of_parts: makes the same bytes of the parts of a document if that is possible, else returns None.
         """
         made = self._made.get(key)
         if made is not None:
@@ -459,9 +459,7 @@ def encodings_of(
     return [document._made.get(key) or document.encoding(key, make, make_of_parts) for document in documents]
 
 
-def encode_all(
-    documents: Iterable[Document], makers: Mapping[Hashable, Callable[[StoredObject], bytes | tuple[Any, ...]]]
-) -> None:
+def encode_all(documents: Iterable[Document], makers: Mapping[Hashable, Callable[[StoredObject], bytes]]) -> None:
     """Makes the encodings that documents lack, by key; of a packed document all from one tree."""
     for document in documents:
         made = document._made

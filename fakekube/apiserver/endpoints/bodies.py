@@ -380,6 +380,7 @@ class _KnownParts:
     """The spec is among them, with its constant defaults."""
 
 
+#: Shared by documents without such parts; nothing changes it.
 _NOTHING_KNOWN = _KnownParts()
 
 

@@ -51,7 +51,7 @@ def update(scope: Scope, live: Object | None, new: Object, manager: str) -> Obje
         type_ = scope.type
         if live is not None:
             parts = unchanged_parts(new, live, decoded=not holds_any_form(type_))
-            if are_equal(new["metadata"], without_managed_fields(live)["metadata"]):  # which has that form
+            if are_equal(new["metadata"], without_managed_fields(live)["metadata"]):  # stored ones are normalised
                 parts["metadata"] = new["metadata"]
         if known_specs.SPEC in new and known_specs.SPEC not in parts:
             spec_text = known_specs.text_of_spec(type_, new)
