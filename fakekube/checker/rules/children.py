@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fakekube.checker.alterations import PARTS, patch_of, path_text
+from fakekube.checker.alterations import PARTS, at_path, leaves_to_change, patch_of, path_text
 from fakekube.checker.comparison import state_of, values_of
-from fakekube.checker.reaction import children_of, filter_by_controller, leaves_of
+from fakekube.checker.reaction import children_of, filter_by_controller
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.deletions import has_own_watch
 from fakekube.checker.rules.lifecycles import ForeignChild, find_equal_status
@@ -22,7 +22,7 @@ from fakekube.checker.writes import require_children, touch_objects
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from fakekube.base.objects import Object
     from fakekube.checker.alterations import Path
@@ -37,7 +37,6 @@ class ChangedChild(MissedChange):
     name = "set-back"
     provocation = "another client changes what the client has made"
     steps = ()
-    obligation = MissedChange.obligation
     advice = "compare all that is wanted with the present child, at each event of the child, and write what differs"
     source = "API conventions, level-based behavior; client-go util/workqueue"
     expected_seconds = 10.0
@@ -97,16 +96,15 @@ def _find_text(trial: Trial, copy: Copy, text: str) -> Iterator[tuple[str, Objec
     """Yields the resources and the children of a copy whose data or spec contains a text, with its paths."""
     for resource in trial.baseline.reaction.children:
         for child in children_of(trial.cluster, copy, resource):
-            for path, value in leaves_of({part: child.get(part) for part in PARTS}):
+            for path, value in leaves_to_change(child):
                 if isinstance(value, str) and text in value:
                     yield resource, child, path
 
 
 def _append(trial: Trial, resource: str, child: Object, path: Path, text: str) -> bool:
     """Appends a text to one of a child, as another client; returns whether the API accepts it."""
-    metadata, value = child["metadata"], dict(leaves_of(child))[path]
+    metadata, change = child["metadata"], patch_of(child, path, f"{at_path(child, path)}-{text}")
     try:
-        change = patch_of(child, path, f"{value}-{text}")
         trial.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
     except ApiError:
         return False
@@ -122,8 +120,6 @@ class Unowned(ForeignChild):
     advice = "take it over as a whole, with an owner reference and all that is wanted, or report that the name is taken"
     source = "client-go and kube-controller-manager (ControllerRefManager); controller-runtime controllerutil (CreateOrUpdate)"
 
-    steps = ()
-
     def __init__(self) -> None:
         super().__init__()
         self.found: Verdict | None = None
@@ -132,43 +128,52 @@ class Unowned(ForeignChild):
         token, pattern, also = new_token(trial.random), trial.copies[0], trial.stimulate()
         trial.await_reaction(also)
         self.take_names(trial, token)
-
-        def differing(now: State) -> set[tuple[Place, Path]]:
-            """Returns the values of children that are not those of other copies; items of lists may be beside those of others."""
-            usual, same = state_of(trial, pattern), state_of(trial, also)
-            return {
-                (place, path)
-                for place in now.keys() & usual.keys() & same.keys()
-                for path, value in usual[place].items()
-                if path[0] in PARTS and not any(isinstance(part, int) for part in path)
-                if same[place].get(path) == value != now[place].get(path)
-            }
-
-        places = [(resource, obj["metadata"]["name"].replace(token, "{}")) for resource, obj in self.foreign]
-        taken = differing({place: values_of(obj, token) for place, (_, obj) in zip(places, self.foreign, strict=True)})
+        made = {place: values_of(obj, token) for place, obj in self._places(token)}
+        taken = _find_differing(trial, made, (pattern, also))
         if not taken:
             raise NotExercised("the client's children have no content of their own")
         subject = trial.stimulate(token=token)
         subject.judged = False
         trial.await_until(lambda: trial.has_received(subject), trial.reaction_timeout)
 
-        def find_other() -> set[tuple[Place, Path]]:
-            return differing(state_of(trial, subject)) & taken
+        def find_left() -> set[tuple[Place, Path]]:
+            return _find_differing(trial, state_of(trial, subject), (pattern, also)) & taken
 
-        trial.await_until(lambda: not find_other(), trial.baseline.seconds_to_react(2.0))
+        trial.await_until(lambda: not find_left(), trial.baseline.seconds_to_react(2.0))
         touch_objects(trial, subject)
-        trial.await_until(lambda: not find_other(), trial.baseline.seconds_to_react(1.0))
+        trial.await_until(lambda: not find_left(), trial.baseline.seconds_to_react(1.0))
         claimed = find_equal_status(trial.baseline, pattern, state_of(trial, pattern), state_of(trial, subject))
-        uids = {obj["metadata"]["uid"] for obj in subject.objects}
-        left = sorted(find_other(), key=str)
-        for place, (resource, obj) in zip(places, self.foreign, strict=True):
-            same = [
-                one for one in children_of(trial.cluster, subject, resource) if one["metadata"]["uid"] == obj["metadata"]["uid"]
-            ]
-            if same and self.found is None and any(one[0] == place for one in taken):
-                still = next((one for one in left if one[0] == place), None)
-                self.found = self._judge_taken(trial, resource, bool(filter_by_controller(same, uids)), still, claimed)
+        self.found = self._judge_all(trial, subject, {place for place, _ in taken}, find_left(), claimed)
         trial.delete(subject)  # a client that waits until the name is free tries again now and then
+
+    def _places(self, token: str) -> Iterator[tuple[Place, Object]]:
+        """Yields the objects that nobody owns, each with its place in the state of the copy with a token."""
+        for resource, obj in self.foreign:
+            yield (resource, obj["metadata"]["name"].replace(token, "{}")), obj
+
+    def _judge_all(
+        self, trial: Trial, subject: Copy, places: Collection[Place], left: Collection[tuple[Place, Path]], claimed: str
+    ) -> Verdict | None:
+        """Judges what the client has made of the objects that are still there, each by `_judge_taken`; the first verdict counts.
+
+        Args:
+            trial: the run.
+            subject: the copy whose children have the names of these objects.
+            places: the places at which they had another content.
+            left: where they still have it.
+            claimed: the resource of the object whose status says that all is well; "" if none does.
+        """
+        owners = {obj["metadata"]["uid"] for obj in subject.objects}
+        for place, obj in self._places(subject.token):
+            resource, uid = place[0], obj["metadata"]["uid"]
+            same = [one for one in children_of(trial.cluster, subject, resource) if one["metadata"]["uid"] == uid]
+            if not same or place not in places:
+                continue
+            first = min((one for one in left if one[0] == place), key=str, default=None)
+            verdict = self._judge_taken(trial, resource, bool(filter_by_controller(same, owners)), first, claimed)
+            if verdict is not None:
+                return verdict
+        return None
 
     @staticmethod
     def _judge_taken(
@@ -193,7 +198,8 @@ class Unowned(ForeignChild):
             return Verdict.warning(text, *trial.excerpt(), by_time=True)
         if not claimed:
             return None
-        text = f"the status of {claimed} says the same as that of others, although its {resource} is another object's"
+        text = f"the status of {claimed} says the same as that of others, although it does not own the {resource}"
+        text += " with the name of its child"
         return Verdict.warning(text, *trial.excerpt())
 
     @staticmethod
@@ -203,8 +209,18 @@ class Unowned(ForeignChild):
     def judge(self, trial: Trial) -> Verdict:
         return self.found or Rule.judge(self, trial)
 
-    def judge_trace(self, trial: Trial) -> Verdict:
-        return Verdict.success()
+
+def _find_differing(trial: Trial, now: State, alike: tuple[Copy, Copy]) -> set[tuple[Place, Path]]:
+    """Returns the values of children that are not those of two copies that are alike; items of lists are left out, because others
+    may stand beside them."""
+    usual, same = (state_of(trial, copy) for copy in alike)
+    return {
+        (place, path)
+        for place in now.keys() & usual.keys() & same.keys()
+        for path, value in usual[place].items()
+        if path[0] in PARTS and not any(isinstance(part, int) for part in path)
+        if same[place].get(path) == value != now[place].get(path)
+    }
 
 
 RULES: tuple[type[Rule], ...] = (ChangedChild, Unowned)

@@ -116,8 +116,10 @@ class KeptInStep(Rule):
         """Returns the first value of a child that follows from the object when the child is made, and never again, although the
         client watches it; what it does not watch, it may make once on purpose."""
         watched = {resource for resource in trial.baseline.reaction.children if has_own_watch(trial.baseline, resource)}
-        found = (one for one in sorted(compared.stale(), key=str) if one[0][0] in watched and one[1][:1] in _WANTED)
-        return next((one for one in found if compared.can_change(trial, *one)), None)
+        for place, path in sorted(compared.stale(), key=str):
+            if place[0] in watched and path and path[0] in PARTS and compared.can_change(trial, place, path):
+                return place, path
+        return None
 
     @staticmethod
     def _find_stale(trial: Trial, compared: Compared) -> _Stale | None:
@@ -269,9 +271,6 @@ def _find_other_generation(trial: Trial, copy: Copy) -> str:
             return f"{path_text(_OBSERVED)} of {resource}/{name} stays {observed}, though its generation is {generation}"
     return ""
 
-
-#: The parts of a child that say what is wanted of it.
-_WANTED = frozenset((part,) for part in PARTS)
 
 #: Where a status says which generation of its object it describes.
 _OBSERVED = ("status", "observedGeneration")

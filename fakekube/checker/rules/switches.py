@@ -12,8 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
-from fakekube.checker.alterations import patch_of, path_text
+from fakekube.checker.alterations import patch_of, path_text, with_value
 from fakekube.checker.client_run import ClientEnded, HotLoop
 from fakekube.checker.comparison import Compared
 from fakekube.checker.contents import SWITCHES, ZEROS, OtherContents, apply_step
@@ -55,18 +54,11 @@ class _Switch:
     """The position of its object in the sample."""
     value: OtherValue
 
-    def changes(self, obj: Object, new: Any) -> Object:
-        """Returns the merge patch that gives an object another value of the switch."""
-        change: Object = patch_of(obj, self.value.path, new)
-        return change
-
     def make_switched(self, trial: Trial, token: str = "") -> Copy:
         """Makes a copy that has the other value from the beginning. It need not have the reaction to the sample."""
 
         def take(obj: Object) -> None:
-            changed = apply_merge_patch(obj, self.changes(obj, self.value.first))
-            obj.clear()
-            obj.update(changed)
+            obj.update(with_value(obj, self.value.path, self.value.first))
 
         made = trial.stimulate(take, only=[self.position], token=token)
         made.judged = False
@@ -74,8 +66,8 @@ class _Switch:
 
     def switch(self, trial: Trial, copy: Copy, new: Any) -> None:
         """Changes the switch of a copy. Raises NotExercised if the API refuses it."""
-        objects = enumerate(copy.objects)
-        apply_step(trial, copy, [self.changes(obj, new) if number == self.position else {} for number, obj in objects])
+        change = patch_of(copy.objects[self.position], self.value.path, new)
+        apply_step(trial, copy, [change if number == self.position else {} for number in range(len(copy.objects))])
 
 
 def find_switches(trial: Trial) -> list[_Switch]:
@@ -160,10 +152,10 @@ class _Flipped:
         """Changes the switch back; what has followed its change is to follow again."""
         self._now, self._wanted, self._when = self._wanted, self._now, "changed, and changed back"
         self.decided = self.find_undone()
-        with suppress(NotExercised):  # the API need not let it change back
+        try:
             self._switch.switch(self._trial, self._subject, self._switch.value.original)
-            return
-        self.decided = set()
+        except NotExercised:  # the API need not let it change back
+            self.decided = set()
 
     def _compare(self) -> Compared:
         return Compared(self._trial, self._now[0], self._wanted, self._subject, _GOES_WITH_SWITCH)

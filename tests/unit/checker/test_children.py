@@ -34,10 +34,8 @@ class Keeper:
         self.copies = [Copy("x", [{"metadata": {"name": "web-x"}}], ["sites"], -1, 0.0)]
         write = SimpleNamespace(is_write=True, succeeded=True, collection="configmaps")
         self.trace = SimpleNamespace(mark=lambda: self._written, since=lambda mark: [write] * (self._written - mark))
-        self.baseline = SimpleNamespace(
-            seconds_to_react=lambda least: least, reaction=SimpleNamespace(children={"configmaps": 1}), change=(0, None)
-        )
-        self.random, self.cluster, self.excerpt, self.reaction_timeout = random.Random(0), self, list, 1.0
+        self.baseline = SimpleNamespace(seconds_to_react=float, reaction=SimpleNamespace(children={"configmaps": 1}))
+        self.random, self.cluster, self.excerpt = random.Random(0), self, list
 
     def patch(self, resource: str, name: str, change: Any, namespace: str | None) -> None:
         self.child = {**self.child, **change}
@@ -50,8 +48,8 @@ class Keeper:
     def alter(self, copy: Copy, first: int = 0, ending: str = "more") -> int:
         if self._copies:
             self._written += 1
-            self._text = f"hello-{ending}" if first == 0 else self._text
             if first == 0:
+                self._text = f"hello-{ending}"
                 self.child = {**self.child, "data": {"title": self._text}}
         self._wake("change")
         return first
