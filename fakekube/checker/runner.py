@@ -39,7 +39,7 @@ _AT_ONCE = 16
 #: How many second runs, which confirm failures, run at once.
 _AT_ONCE_CONFIRMING = 8
 
-#: The seconds between two lists of a client that lists rarely.
+#: A client that only lists does so rarely if it lets pass as many seconds between two lists.
 _RARELY = 5.0
 
 #: Seconds for which this process may stand still during a second run whose verdict counts.
@@ -149,9 +149,9 @@ def confirm(first: Verdict, second: Verdict, *, stalled: bool) -> Verdict:
 
 
 def lives_of(baseline: Baseline, rules: Sequence[Rule]) -> list[list[Rule]]:
-    """Returns rules, those together that one client undergoes; those first that take longest.
+    """Returns the rules that one client undergoes together, for each client; first those that take longest.
 
-    A client that lists rarely waits most of the time: with one of their own, its rules wait at the same time.
+    Of a client that lists rarely each rule has one of its own, so that they wait for its next lists at the same time.
     """
     lives = group_by_life(rules) if baseline.poll_seconds() < _RARELY else [[rule] for rule in rules]
     return sorted(lives, key=lambda life: -sum(rule.expected_seconds for rule in life))

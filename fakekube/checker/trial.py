@@ -148,7 +148,8 @@ class Baseline:
         return self.watches.get(key, 0) > 1
 
     def replicas(self) -> int:
-        """Returns of how many equal processes the client consists: the candidates for a lease each watch all of its streams."""
+        """Returns how many processes of the client watch the same; more than one only if they are candidates for a lease, and
+        each of its streams has as many watches."""
         is_elected = any(call.collection == LEASES for call in self.trial.trace)
         return max(min(self.watches.values(), default=1), 1) if is_elected else 1
 

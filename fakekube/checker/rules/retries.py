@@ -148,7 +148,7 @@ def _pauses(calls: Sequence[Call]) -> list[float]:
 
 
 #: A client may be so many seconds behind the events; a worker takes the next entry of its queue within so many seconds, and on a
-#: busy machine within so many more, or within its usual time between two requests about an object, as far as that is even.
+#: busy machine within so many more, or within so many times its usual time between two requests about an object.
 _BEHIND, _AT_ONCE, _AT_ONCE_LATER, _UNEVEN = 0.5, 0.1, 0.5, 1.25
 
 
