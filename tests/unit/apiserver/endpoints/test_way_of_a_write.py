@@ -80,10 +80,10 @@ def test_create_of_a_pod_like_others(cluster: Cluster) -> None:
     for number in range(4):
         send(cluster, "POST", PODS, pod(f"warm-{number}"))
     found = counts(lambda: send(cluster, "POST", PODS, pod("seen")))
-    # the body, to look for doubled members; three forms of the spec; the answer; and `send` itself
-    assert found["dumps"] <= 5 + 1
+    # the body, to look for doubled members; three forms of the spec; the answer
+    assert found["dumps"] <= 5
     assert found["loads"] == 2  # the body, and the known form of the spec
-    assert found["calls"] <= 253  # the server's sockets add some 65 calls and 36 changes of module
+    assert found["calls"] <= 253  # the server's sockets, with TLS, add 36 calls and 21 changes of module
     assert found["changes"] <= 143
 
 
@@ -106,4 +106,5 @@ def test_strategic_patch_with_a_spec_that_was_not_seen_before(cluster: Cluster) 
         send(cluster, "POST", PODS, pod(f"warm-{number}"))
         send(cluster, "PATCH", f"{PODS}/warm-{number}", image("nginx:2"), STRATEGIC)
     found = counts(lambda: send(cluster, "PATCH", f"{PODS}/warm-1", image("nginx:3"), STRATEGIC))
-    assert found["dumps"] <= 4 + 1  # the body; the spec; the changed fields; the answer; and `send` itself
+    # the body, to look for doubled members; the patch, to look for large numbers; the spec; the changed fields; the answer
+    assert found["dumps"] <= 5
