@@ -63,8 +63,8 @@ class Compared:
     def __init__(
         self, trial: Trial, unchanged: Copy, fresh: Sequence[Copy], changed: Copy, goes: frozenset[str] = _GOES_WITH_CONTENT
     ) -> None:
-        self._before, self._after = state_of(trial, unchanged), state_of(trial, changed)
-        self._wanted, self._other = (state_of(trial, one) for one in fresh)
+        self._before, self._after = _effects_of(trial, unchanged), _effects_of(trial, changed)
+        self._wanted, self._other = (_effects_of(trial, one) for one in fresh)
         self._changed, self._goes = changed, goes
 
     def _differences(self) -> Iterator[tuple[Place, Path, Any, Any, Any]]:
@@ -110,10 +110,13 @@ class Compared:
         return {place for place in kept if place[0] not in _KEPT_ON_PURPOSE}
 
     def differs(self, place: Place, path: Path) -> bool:
-        """Reports whether a value is not the wanted one; not if it is a number in a status, which may only grow."""
+        """Reports whether a value is not the wanted one.
+
+        A number in a status may only grow; and what others do not have may stay there, as a condition that has become false.
+        """
         wanted, other, now = (one.get(place, {}).get(path, _NOTHING) for one in (self._wanted, self._other, self._after))
-        grows = path[0] == "status" and is_number(now)
-        return wanted == other and now != wanted and not grows and place in self._after
+        may_stay = path[0] == "status" and (is_number(now) or wanted is _NOTHING)
+        return wanted == other and now != wanted and not may_stay and place in self._after
 
     def can_change(self, trial: Trial, place: Place, path: Path) -> bool:
         """Reports whether the API would accept the wanted value in the present object, or cannot be asked."""
@@ -149,6 +152,22 @@ def _put(obj: Any, path: Path, value: str | float) -> bool:
     encodes = isinstance(value, str) and isinstance(old, str) and _decode(old) is not None
     obj[path[-1]] = to_base64(str(value)) if encodes else value
     return True
+
+
+def _effects_of(trial: Trial, copy: Copy) -> State:
+    """Returns the state of a copy in which conditions can be compared."""
+    return {place: _name_conditions(values) for place, values in state_of(trial, copy).items()}
+
+
+def _name_conditions(values: Mapping[Path, Any]) -> dict[Path, Any]:
+    """Returns the values of an object with types in place of positions in the paths of conditions: a condition is added to a
+    status when it is first known, and stays, so that its position follows from history."""
+    status = ((path, value) for path, value in values.items() if path[0] == "status")
+    types = {path[:-1]: value for path, value in status if path[-1] == "type" and isinstance(value, str)}
+    return {
+        tuple(types.get(path[: number + 1], part) if isinstance(part, int) else part for number, part in enumerate(path)): value
+        for path, value in values.items()
+    }
 
 
 def state_of(trial: Trial, copy: Copy) -> State:

@@ -14,7 +14,7 @@ from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
 from fakekube.checker import comparison
 from fakekube.checker.comparison import Compared, _normal, _put
 from fakekube.checker.contents import metadata_change, undo_of
-from fakekube.checker.reaction import Copy, Effect, EffectKind
+from fakekube.checker.reaction import Copy, Effect, EffectKind, leaves_of
 from fakekube.checker.rules import history
 from fakekube.checker.rules.history import ChangedBack
 from fakekube.checker.rules.outages import ForgottenFailures
@@ -183,6 +183,30 @@ class Writer:
             ChangedBack()._change_back(run, Copy("x7", [made], ["configmaps"], -1, 0.0), changes)
         finally:
             self.client.join()
+
+
+def with_conditions(**conditions: str) -> Any:
+    """The values of an object whose status has conditions."""
+    listed = [{"type": kind, "status": value} for kind, value in conditions.items()]
+    return {CHILD: dict(leaves_of({"status": {"conditions": listed}}))}
+
+
+@pytest.mark.parametrize(
+    ("now", "stale"),
+    [
+        ({"Public": "False", "Ready": "True"}, False),
+        ({"Ready": "True", "Public": "False"}, False),
+        ({"Public": "False", "Ready": "False"}, True),
+    ],
+)
+def test_conditions_are_compared_by_their_types(now: Any, stale: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = with_conditions(Ready="True")
+    states = iter([with_conditions(Public="True", Ready="False"), with_conditions(**now), fresh, fresh])
+    monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
+    known: Any = None
+    found = Compared(known, known, [known, known], known)
+    assert bool(found.stale()) is stale
+    assert not found.differs(CHILD, ("status", "conditions", "Public", "status"))
 
 
 @pytest.fixture
