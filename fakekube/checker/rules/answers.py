@@ -130,7 +130,10 @@ class HalfList(HalfAnswer):
 
 
 class HalfObject(HalfAnswer):
-    """Each kind of answer with an object breaks off once: to a get, and to a write that is not a create."""
+    """Each kind of answer with an object breaks off once: to a get, and to a write that is not a create.
+
+    Each kind has a copy of its own: the pauses of the client grow with each failure for the same copy.
+    """
 
     name = "object"
     provocation = "each kind of answer with one object breaks off in the middle once"
@@ -155,8 +158,8 @@ class HalfObject(HalfAnswer):
         )
         for verb, resource in self._requests(trial.baseline):
             arm(trial.faults.on(verb, resource), breaking, label="breaks off")
-        trial.stimulate()
-        trial.await_all()
+            trial.stimulate()
+            trial.await_all()
 
 
 RULES = (HalfList, HalfObject)

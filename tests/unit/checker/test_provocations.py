@@ -12,7 +12,8 @@ import pytest
 import fakekube
 from fakekube.checker.provocations import BreakHalfway, ExpireResumed, arm
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules import all_rules, leases
+from fakekube.checker.rules import all_rules, answers, leases
+from fakekube.checker.rules.answers import HalfObject
 from fakekube.checker.rules.discovery import ChangedScope
 from fakekube.checker.rules.leases import SkewedClock
 from fakekube.checker.rules.lists import EarlyBookmark
@@ -303,3 +304,15 @@ def test_a_client_that_is_busy_with_a_large_event_is_slow(
     session = SimpleNamespace(competitors=lambda: competitors)
     trial: Any = SimpleNamespace(processor_seconds=lambda: used, now=30.0, session=session)
     assert str(LargeEvents().judge(trial).outcome) == verdict
+
+
+def test_each_kind_of_answer_breaks_off_for_a_copy_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[Any] = []
+    monkeypatch.setattr(answers, "arm", lambda fault, breaking, label: done.append(fault))
+    monkeypatch.setattr(HalfObject, "_requests", staticmethod(lambda baseline: [("get", "pods"), ("patch", "pods")]))
+    faults = SimpleNamespace(on=lambda verb, resource: (verb, resource))
+    trial: Any = SimpleNamespace(
+        baseline=None, faults=faults, stimulate=lambda: done.append("copy"), await_all=lambda: done.append("reaction")
+    )
+    HalfObject().provoke(trial)
+    assert done == [("get", "pods"), "copy", "reaction", ("patch", "pods"), "copy", "reaction"]
