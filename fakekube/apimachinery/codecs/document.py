@@ -256,7 +256,7 @@ class Document:
         if _ESCAPE in identity or _BRACE in identity:
             return None
         name = identity[: identity.find(b'"')]
-        if not name.isascii() or name.translate(None, b"<>&") != name:
+        if not json.is_canonical(name, floats=False):
             return None
         start = stop + len(_BEFORE_CREATED)
         after = text.find(b'"', start)
