@@ -141,7 +141,7 @@ class _Flipped:
         self._trial, self._switch, self._subject = trial, switch, subject
         self._now, self._wanted = plain, born
         self._when = "changed"
-        self.decided = self.find_undone()
+        self.decided = self._find_unlike()
         """What the switch decides: what is to follow its change."""
 
     def flip(self) -> None:
@@ -151,7 +151,7 @@ class _Flipped:
     def flip_back(self) -> None:
         """Changes the switch back; what has followed its change is to follow again."""
         self._now, self._wanted, self._when = self._wanted, self._now, "changed, and changed back"
-        self.decided = self.find_undone()
+        self.decided = self._find_unlike()
         try:
             self._switch.switch(self._trial, self._subject, self._switch.value.original)
         except NotExercised:  # the API need not let it change back
@@ -160,15 +160,19 @@ class _Flipped:
     def _compare(self) -> Compared:
         return Compared(self._trial, self._now[0], self._wanted, self._subject, _GOES_WITH_SWITCH)
 
-    def find_undone(self) -> _Effects:
-        """Returns what has not followed the last change of the switch."""
+    def _find_unlike(self) -> _Effects:
+        """Returns what is not as in the copies that were made with the wanted value."""
         compared = self._compare()
         stale = [one for one in compared.stale() if not one[1] or compared.can_change(self._trial, *one)]
         return {*stale, *((place, ()) for place in compared.find_leftovers())}
 
+    def find_undone(self) -> _Effects:
+        """Returns what has not followed the last change of the switch."""
+        return self._find_unlike() & self.decided
+
     def judge(self) -> Verdict | None:
         """Judges what has not followed, the worst first; None if all has."""
-        undone = sorted(self.find_undone() & self.decided, key=lambda one: (bool(one[1]), str(one)))
+        undone = sorted(self.find_undone(), key=lambda one: (bool(one[1]), str(one)))
         if not undone:
             return None
         compared = self._compare()
