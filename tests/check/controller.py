@@ -282,7 +282,6 @@ class Controller:
             return config
         if config.get("data") and (active("S3-made-once") or (active("S3-remembers") and self._written.get(path) == data)):
             return config
-        self._written[path] = data
         body = self._child(widget, "ConfigMap", name=metadata["name"])
         body["metadata"]["uid"] = config["metadata"]["uid"]
         if active("C5-adopts"):
@@ -290,7 +289,9 @@ class Controller:
         body["data"] = data
         force = {} if active("C7-no-force") else {"force": "true"}
         query = {"fieldManager": self._manager, **force}
-        return self._api.request("PATCH", path, query, body, content_type="application/apply-patch+yaml")
+        config = self._api.request("PATCH", path, query, body, content_type="application/apply-patch+yaml")
+        self._written[path] = data
+        return config
 
     # Reconciling a deleted widget
 
