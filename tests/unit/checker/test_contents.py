@@ -47,5 +47,6 @@ def test_an_object_that_was_written_meanwhile_is_tried_in_its_present_state(vali
         return body
 
     trial: Any = SimpleNamespace(cluster=SimpleNamespace(call=call))
-    assert refusal in _refusal(trial, "PUT", "/shops/b", {"metadata": {"resourceVersion": "7"}})
-    assert bool(_refusal(trial, "PUT", "/shops/b", {"metadata": {"resourceVersion": "7"}})) is not valid
+    found = _refusal(trial, "PUT", "/shops/b", {"metadata": {"resourceVersion": "7"}})
+    assert refusal in found
+    assert bool(found) is not valid
