@@ -90,6 +90,7 @@ class Compared:
             (place, path)
             for place, path, old, wanted, now in self._differences()
             if now is old or now == old or (path[0] in _IS_WANTED and _has_both(now, old, wanted))
+            if wanted not in values_of_items(self._after[place], path)
         ]
 
     def find_followers(self) -> set[Place]:
@@ -121,15 +122,17 @@ class Compared:
     def can_change(self, trial: Trial, place: Place, path: Path) -> bool:
         """Reports whether the API would accept the wanted value in the present object, or cannot be asked."""
         resource, name = place
-        value = self._wanted.get(place, {}).get(path)
-        if path[:1] == ("status",) or not isinstance(value, str | int | float):
+        wanted = self._wanted.get(place, {})
+        value = wanted.get(path, _NOTHING)
+        if not path or path[0] == "status" or not (value is _NOTHING or isinstance(value, str | int | float)):
             return True
-        present = value.replace("{}", self._changed.token) if isinstance(value, str) else value
+        present: Any = value.replace("{}", self._changed.token) if isinstance(value, str) else value
+        missing = _first_missing(wanted, path)
         for child in children_of(trial.cluster, self._changed, resource):
             if name not in (GENERATED, _normal(child["metadata"]["name"], self._changed.token)):
                 continue
             changed = copies.deepcopy(child)
-            if not _put(changed, path, present):
+            if not (_remove(changed, missing) if value is _NOTHING else _put(changed, path, present)):
                 continue
             try:
                 collection = collection_of(trial, resource, child)
@@ -139,18 +142,58 @@ class Compared:
         return True
 
 
-def _put(obj: Any, path: Path, value: str | float) -> bool:
-    """Sets a string, number or boolean in an object; returns whether its place exists."""
+def values_of_items(values: Mapping[Path, Any], path: Path) -> list[Any]:
+    """Returns the values at a path in all items of a list in a status, which may contain the past, before or after what there is
+    now. Returns nothing for other paths."""
+    if path[0] != "status" or not any(isinstance(part, int) for part in path):
+        return []
+    pattern = _without_positions(path)
+    return [value for one, value in values.items() if _without_positions(one) == pattern]
+
+
+def _without_positions(path: Path) -> Path:
+    """Returns a path with 0 in place of all positions in lists."""
+    return tuple(0 if isinstance(part, int) else part for part in path)
+
+
+def _first_missing(values: Mapping[Path, Any], path: Path) -> Path:
+    """Returns the first part of a path at which some values have nothing."""
+    lengths = range(1, len(path) + 1)
+    return next((path[:length] for length in lengths if all(one[:length] != path[:length] for one in values)), path)
+
+
+def _parent_of(obj: Any, path: Path) -> Any:
+    """Returns the map or list that has the last part of a path; None if the object has another form."""
     for part in path[:-1]:
         try:
             obj = obj[part]
-        except (KeyError, IndexError, TypeError):  # the object has another form than that of the value
-            return False
-    if not isinstance(obj, dict):
+        except (KeyError, IndexError, TypeError):
+            return None
+    return obj if isinstance(obj, list if isinstance(path[-1], int) else dict) else None
+
+
+def _put(obj: Any, path: Path, value: str | float) -> bool:
+    """Sets a string, number or boolean in an object; returns whether its place exists, or is the next one of a list."""
+    parent, last = _parent_of(obj, path), path[-1]
+    if parent is None or (isinstance(last, int) and last > len(parent)):
         return False
-    old = obj.get(path[-1])
+    if isinstance(parent, list) and last == len(parent):
+        parent.append(value)
+        return True
+    old = parent.get(last) if isinstance(parent, dict) else parent[last]
+    if isinstance(old, dict | list):
+        return False
     encodes = isinstance(value, str) and isinstance(old, str) and _decode(old) is not None
-    obj[path[-1]] = to_base64(str(value)) if encodes else value
+    parent[last] = to_base64(str(value)) if encodes else value
+    return True
+
+
+def _remove(obj: Any, path: Path) -> bool:
+    """Removes what is at a path of an object; returns whether there is something."""
+    parent, last = _parent_of(obj, path), path[-1]
+    if parent is None or last not in (parent if isinstance(parent, dict) else range(len(parent))):
+        return False
+    del parent[last]
     return True
 
 
@@ -173,14 +216,16 @@ def _name_conditions(values: Mapping[Path, Any]) -> dict[Path, Any]:
 def state_of(trial: Trial, copy: Copy) -> State:
     """Returns the values in the children of a copy, and those in its own objects that it was not made with.
 
-    A child in another namespace may have the name of its object, and be of the same resource: then they have one place.
+    The status of a child is what other controllers have seen of it. A child in another namespace may have the name of its object,
+    and be of the same resource: then they have one place.
     """
     found: State = {}
     for resource in trial.baseline.reaction.children:
         children = children_of(trial.cluster, copy, resource)
         generated: list[dict[Path, Any]] = []
         for child in children:
-            name, values = child["metadata"]["name"], values_of(child, copy.token)
+            name = child["metadata"]["name"]
+            values = {path: value for path, value in values_of(child, copy.token).items() if path[0] != "status"}
             if copy.token in name and not child["metadata"].get("generateName"):
                 found[resource, _normal(name, copy.token)] = values
             else:

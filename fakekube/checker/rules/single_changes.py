@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.alterations import PARTS, is_number, path_text
-from fakekube.checker.comparison import state_of
+from fakekube.checker.comparison import state_of, values_of_items
 from fakekube.checker.contents import AMOUNTS, TEXTS, OtherContents, apply_and_await_quiet, apply_step
 from fakekube.checker.reaction import is_time
 from fakekube.checker.rule import Rule
@@ -83,7 +83,10 @@ class ChangedAlone(Rule):
 
         def find_stale() -> tuple[Place, Path] | None:
             now = state_of(trial, copy)
-            return next((one for one in places if is_behind(value, now.get(one[0], {}).get(one[1]))), None)
+            found = ((place, path, now.get(place, {})) for place, path in places)
+            return next(
+                ((place, path) for place, path, has in found if is_behind(value, has.get(path), values_of_items(has, path))), None
+            )
 
         trial.await_until(lambda: find_stale() is None, trial.reaction_timeout)
         return find_stale()
@@ -126,10 +129,11 @@ def _follows(value: OtherValue, path: Path, old: Any, now: Any) -> bool:
     return path[0] in PARTS and (old, now) == (value.original, value.first) and type(now) is type(value.first)
 
 
-def is_behind(value: OtherValue, now: Any) -> bool:
-    """Reports whether what has followed a value when all were changed is still as it was then."""
+def is_behind(value: OtherValue, now: Any, items: Sequence[Any] = ()) -> bool:
+    """Reports whether what has followed a value when all were changed is still as it was then, and none of some other items of a
+    list has followed."""
     if isinstance(now, str) and value.mark in now:
-        return f"{value.mark}2" not in now
+        return all(f"{value.mark}2" not in str(one) for one in (now, *items))
     return bool(now == value.first)
 
 

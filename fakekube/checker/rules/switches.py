@@ -161,10 +161,15 @@ class _Flipped:
         return Compared(self._trial, self._now[0], self._wanted, self._subject, _GOES_WITH_SWITCH)
 
     def _find_unlike(self) -> _Effects:
-        """Returns what is not as in the copies that were made with the wanted value."""
+        """Returns what is not as in the copies that were made with the wanted value.
+
+        If the API lets nobody change a child as it has to be, a status may say what there is.
+        """
         compared = self._compare()
-        stale = [one for one in compared.stale() if not one[1] or compared.can_change(self._trial, *one)]
-        return {*stale, *((place, ()) for place in compared.find_leftovers())}
+        stale = compared.stale()
+        refused = [one for one in stale if not compared.can_change(self._trial, *one)]
+        followers = (one for one in stale if one not in refused and not (refused and one[1][:1] == ("status",)))
+        return {*followers, *((place, ()) for place in compared.find_leftovers())}
 
     def find_undone(self) -> _Effects:
         """Returns what has not followed the last change of the switch."""

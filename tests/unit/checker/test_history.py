@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 import time
 from contextlib import nullcontext
@@ -209,6 +210,18 @@ def test_conditions_are_compared_by_their_types(now: Any, stale: bool, monkeypat
     assert not found.differs(CHILD, ("status", "conditions", "Public", "status"))
 
 
+@pytest.mark.parametrize(("images", "stale"), [(["one", "two"], False), (["two", "one"], False), (["one", "three"], True)])
+def test_a_list_in_a_status_may_contain_the_past(images: list[str], stale: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    past = [
+        {CHILD: dict(leaves_of({"status": {"history": [{"image": image} for image in one]}}))}
+        for one in (["one"], images, ["two"], ["two"])
+    ]
+    states = iter(past)
+    monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
+    known: Any = None
+    assert bool(Compared(known, known, [known, known], known).stale()) is stale
+
+
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A write is held up until the object has changed back, however long that takes, and no longer."""
@@ -263,12 +276,57 @@ def test_the_token_of_a_copy_is_no_difference() -> None:
         (("spec", "items", 1, "text"), None),  # the list is shorter
         (("spec", "other", "text"), None),
         (("spec", "items", 0), None),  # a list of strings, there
+        (("spec", "words", 0), {"spec": {"words": ["new"]}}),
+        (("spec", "words", 1), {"spec": {"words": ["old", "new"]}}),
+        (("spec", "words", 2), None),
     ],
 )
 def test_a_value_is_put_where_its_place_exists(path: Any, expected: Any) -> None:
-    obj = {"spec": {"items": [{"text": "old"}]}}
+    obj: Any = {"spec": {"items": [{"text": "old"}]}} if path[1] != "words" else {"spec": {"words": ["old"]}}
+    before = copy.deepcopy(obj)
     assert _put(obj, path, "new") is (expected is not None)
-    assert obj == (expected or {"spec": {"items": [{"text": "old"}]}})
+    assert obj == (expected or before)
+
+
+def test_the_status_of_a_child_is_of_other_controllers(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = {"metadata": {"name": "run-x"}, "spec": {"parallelism": 2}, "status": {"failed": 1}}
+    monkeypatch.setattr(comparison, "children_of", lambda *arguments: [job])
+    monkeypatch.setattr(comparison, "own_objects", lambda *arguments: [])
+    trial: Any = SimpleNamespace(cluster=None, baseline=SimpleNamespace(reaction=SimpleNamespace(children=["jobs"])))
+    found = comparison.state_of(trial, Copy("x", [], [], -1, 0.0))
+    assert found == {("jobs", "run-{}"): {("spec", "parallelism"): 2}}
+
+
+class Immutable:
+    """A cluster with a Job, whose template the API does not let anybody change."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    def call(self, verb: str, path: str, body: Any, query: Any) -> None:
+        self.asked.append(body["spec"])
+        raise ApiError({"code": 422, "message": "field is immutable"})
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted", "asked"),
+    [
+        (("spec", "command", 1), ["sh", "new"], {"command": ["sh", "new"], "env": [{"name": "a"}]}),
+        (("spec", "env", 0, "name"), ["sh", "old"], {"command": ["sh", "old"], "env": []}),  # the whole item goes
+    ],
+)
+def test_what_the_api_lets_nobody_change_is_not_judged(
+    path: Any, wanted: list[str], asked: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = {"metadata": {"name": "run-x"}, "spec": {"command": ["sh", "old"], "env": [{"name": "a"}]}}
+    fresh = {("jobs", "run-{}"): {**dict(leaves_of({"spec": {"command": wanted}})), ("spec", "env", "kept"): ""}}
+    monkeypatch.setattr(comparison, "state_of", lambda trial, copy: fresh)
+    monkeypatch.setattr(comparison, "children_of", lambda *arguments: [job])
+    monkeypatch.setattr(comparison, "collection_of", lambda *arguments: "/jobs")
+    changed, cluster = Copy("x", [], [], -1, 0.0), Immutable()
+    trial: Any = SimpleNamespace(cluster=cluster)
+    assert not Compared(trial, changed, [changed, changed], changed).can_change(trial, ("jobs", "run-{}"), path)
+    assert cluster.asked == [asked]
 
 
 @pytest.mark.parametrize(

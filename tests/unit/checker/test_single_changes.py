@@ -62,6 +62,11 @@ def test_what_is_as_it_was_after_the_first_change_is_behind(value: OtherValue, n
     assert is_behind(value, now) is behind
 
 
+def test_an_item_of_the_past_is_not_behind() -> None:
+    assert is_behind(IMAGE, "web:1-newb", ["web:1", "web:1-newb"])
+    assert not is_behind(IMAGE, "web:1-newb", ["web:1", "web:1-newb", "web:1-newb-newb2"])
+
+
 class Client:
     """A run with a client that writes a Deployment for its object; it looks at all values when one of `handles` has changed."""
 

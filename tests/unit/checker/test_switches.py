@@ -17,7 +17,7 @@ from fakekube.checker.verdict import NotExercised
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PAGE, SERVICE = ("configmaps", "{}-page"), ("services", "{}")
+PAGE, SERVICE, WEB = ("configmaps", "{}-page"), ("services", "{}"), ("sites", "web-{}")
 PUBLIC = OtherValue(SWITCHES, ("spec", "public"), "newb", True, False, True)
 PAUSED = OtherValue(SWITCHES, ("spec", "paused"), "newc", False, True, False)
 SIZE = OtherValue(ZEROS, ("spec", "size"), "newd", 3, 0, 3)
@@ -102,6 +102,22 @@ def test_what_a_switch_decides_follows_it_both_ways(
     verdict = rule.judge_trace(trial)
     assert verdict.outcome == outcome
     assert "".join(verdict.evidence[:1]).startswith(evidence)
+
+
+def run_once(was: Any, spec: Any) -> Any:
+    """A client whose child nobody may change, and that says so in the status of the object."""
+    return was
+
+
+def test_a_status_may_say_what_nobody_can_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(spec: Any) -> Any:
+        return {PAGE: {("spec", "command", 0): str(spec["public"])}, WEB: {("status", "phase"): str(spec["public"])}}
+
+    monkeypatch.setitem(globals(), "wanted", make)
+    trial = replace_by(Run(run_once, PUBLIC), monkeypatch)
+    monkeypatch.setattr(comparison.Compared, "can_change", lambda self, trial, place, path: place != PAGE)
+    with pytest.raises(NotExercised, match="follows a switch"):
+        Switched().provoke(trial)
 
 
 def test_a_switch_that_decides_nothing_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
