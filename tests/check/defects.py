@@ -165,7 +165,9 @@ DEFECTS = {
         Defect("S3-once", "writes a text into the status once, and never again", CONTROLLER),
         Defect("S3-waits", "waits without limit for the event of a child that it has created", CONTROLLER),
         Defect("S3-made-once", "never changes the content of a child again", CONTROLLER, verdict="warn"),
-        Defect("S3-remembers", "compares a child with what it has written last, and not with the child", CONTROLLER),
+        Defect(
+            "S3-remembers", "compares a child with what it has written last, and not with the child", CONTROLLER, verdict="warn"
+        ),
         Defect("S3-edges", "acts on events, not on what there is", CONTROLLER),
     )
 }
