@@ -158,7 +158,8 @@ class CustomResourceDefinitionController(ControlLoop):
         """Deletes the remaining objects of a terminating definition, then removes its finalizer."""
         bucket_name = f"{obj['spec']['names']['plural']}.{obj['spec']['group']}"
         bucket = self._store.bucket(bucket_name)
-        problem = self._find_list_problem(name, obj, bucket)
+        problem = self._find_list_problem(obj, bucket, is_first=name not in self._listed)
+        self._listed.add(name)
         change = conditions.sync_deletion(obj, problem, self._print_now())
         if change is not None:
             self._write(name, obj, change)  # and comes back here
@@ -185,12 +186,13 @@ class CustomResourceDefinitionController(ControlLoop):
         if bucket_name is not None:
             self._store.bucket(bucket_name).unsubscribe(self._instances_changed)
 
-    def _find_list_problem(self, name: str, obj: Object, bucket: Bucket[Document]) -> str:
-        """Returns why the objects of a terminating definition cannot be listed; empty if they can."""
-        is_first = name not in self._listed
-        self._listed.add(name)
+    def _find_list_problem(self, obj: Object, bucket: Bucket[Document], *, is_first: bool) -> str:
+        """Returns why the objects of a terminating definition cannot be listed; empty if they can.
+
+        `is_first`: they have not been listed before.
+        """
         if not bucket.count():
-            is_in_use = any(resource.is_in_use for resource in self._served[name][1])
+            is_in_use = any(resource.is_in_use for resource in self._served[obj["metadata"]["name"]][1])
             return conditions.UNINITIALISED if is_first and not is_in_use and conditions.is_true(obj, "Established") else ""
         if not conditions.is_served(obj):
             return ""
