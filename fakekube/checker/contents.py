@@ -399,15 +399,22 @@ def _refusal_of_either(trial: Trial, resource: str, new: Object, changed: Object
 
 def _refusal(trial: Trial, method: str, path: str, obj: Object) -> str:
     """Returns why the API would refuse to write an object; "" if it would not."""
-    while True:
+    refusal = ""
+    for _ in range(_MOST_ATTEMPTS):
         try:
             trial.cluster.call(method, path, obj, {"dryRun": "All"})
         except ApiError as error:
+            refusal = str(error)
             if error.code != 409 or method != "PUT" or not (revision := _revision_now(trial, path, obj)):
-                return str(error)
+                return refusal
             obj = with_value(obj, ("metadata", "resourceVersion"), revision)
         else:
             return ""
+    return refusal
+
+
+#: How often a write is tried whose object a client changes again and again.
+_MOST_ATTEMPTS = 100
 
 
 def _revision_now(trial: Trial, path: str, obj: Object) -> str:
