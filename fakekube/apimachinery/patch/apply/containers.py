@@ -245,7 +245,7 @@ class Map(Atom):
         added: Tree = {}
         layout = tuple(after)
         plan = self._plans.get(layout) or self._new_plan(layout)
-        if plan.exact and not self.exact and before == after:
+        if plan.exact and not self.exact and before == after:  # those of an exact atom were compared above
             return NOTHING
         for name, element, atom, exact, is_leaf in plan.comparisons:
             item, known = after[name], before.get(name, _ABSENT)

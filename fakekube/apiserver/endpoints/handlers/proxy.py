@@ -99,7 +99,7 @@ def _service(scope: Scope) -> Response:
         if not names:
             raise status.service_unavailable(f'no service port {port} found for service "{name}"')
         port = names[0]
-    candidates, shown = _ways_to_service(scope, name, port)
+    candidates, shown = _find_candidates(scope, name, port)
     found = list(_of_pods(scope, candidates))
     if found:
         pod, address, number = random.choice(found)  # any will do
@@ -114,7 +114,7 @@ _Candidate = tuple[Object, str, int]
 """The reference to a pod, an address, and the number of the port."""
 
 
-def _ways_to_service(scope: Scope, name: str, port: str) -> tuple[Iterator[_Candidate], str]:
+def _find_candidates(scope: Scope, name: str, port: str) -> tuple[Iterator[_Candidate], str]:
     """Returns the addresses of a Service for the port of this name, and how messages name the Service if none is a pod's.
 
     Raises StatusError 404 for a Service without Endpoints, before EndpointSlices were read.
