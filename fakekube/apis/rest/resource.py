@@ -120,6 +120,9 @@ class Resource:
     """The minor and the gates of the server."""
     is_in_use: bool = field(default=False, init=False, repr=False)
     """For a custom resource: whether a client has made a request for it, with which its watch cache begins."""
+    shown_key: object = field(default_factory=object, init=False, repr=False)
+    """The cache key of stored objects in this version. The collector visits no document that has it, as it would with the
+    resource as the key."""
     unservable: str = ""
     """The message of the internal error for every request; such a resource is not in discovery either."""
 

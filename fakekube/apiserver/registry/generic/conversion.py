@@ -25,7 +25,7 @@ from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.errors import StatusError
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apiserver.registry.scope import Backend
-from fakekube.base.objects import Object
+from fakekube.base.objects import Object, StoredObject
 from fakekube.store import Bucket, Compacted, Cursor, Event, Record
 
 
@@ -53,16 +53,26 @@ class UndecodableError(StatusError):
         super().__init__(500, "", problem)
 
 
+#: What is cached of a document that is the same in this version, as most custom resources are. A packed document keeps it.
+_UNCHANGED: Final = ("unchanged",)
+
+
 def to_version(resource: Resource, document: Document) -> Document:
-    """Returns a stored document in this version; cached. Raises UndecodableError."""
+    """Returns a stored document in this version, which may be the document itself; cached. Raises UndecodableError."""
     if resource.from_storage is None:
         return document
     convert = resource.from_storage
+
+    def show(stored: StoredObject) -> Document | tuple[str]:
+        obj = dict(stored)
+        shown = convert(obj)
+        return _UNCHANGED if shown is obj else Document(shown)
+
     try:
-        found: Document = document.encoding(("shown", resource), lambda obj: Document(convert(dict(obj))))
+        found = document.encoding(resource.shown_key, show)
     except StatusError as error:
         raise UndecodableError(resource, document, error.message) from None
-    return found
+    return found if isinstance(found, Document) else document
 
 
 def all_shown(resource: Resource, documents: list[Document]) -> list[Document]:

@@ -99,3 +99,21 @@ def test_conversions_of_a_version_that_is_gone_are_dropped() -> None:
     cluster.registry.replace([("example.com", "v2", "gates")], [later])
     conversion.conversions_of(cluster, later)
     assert list(cluster.conversions) == [later]
+
+
+def test_an_object_that_a_version_does_not_change_is_converted_once() -> None:
+    calls: list[dict[str, Any]] = []
+
+    def convert(obj: dict[str, Any]) -> dict[str, Any]:
+        calls.append(obj)
+        return obj if obj["metadata"]["name"] == "same" else {**obj, "kind": "Gate"}
+
+    gates = resource(convert)
+    same, other = (Document({"metadata": {"name": name}}) for name in ("same", "other"))
+    assert conversion.all_shown(gates, [same, other])[0] is same
+    for document in (same, other):
+        document.pack()
+    shown = conversion.all_shown(gates, [same, other])
+    assert shown[0] is same
+    assert shown[1].object == {"metadata": {"name": "other"}, "kind": "Gate"}
+    assert [obj["metadata"]["name"] for obj in calls] == ["same", "other", "other"]  # what was converted is not kept packed
