@@ -69,9 +69,23 @@ def read_output_folder(text: str) -> Path:
 
 
 def _is_writable(path: Path) -> bool:
-    """Reports whether a file or folder can be written, or made where it does not exist."""
-    folder = next(parent for parent in (*path.parents, Path()) if parent.exists())
-    return folder.is_dir() and os.access(path if path.exists() else folder, os.W_OK)
+    """Reports whether a file or folder can be written, or made where it does not exist.
+
+    It is tried, because permissions do not tell: nobody makes files below /proc.
+    """
+    import tempfile
+
+    folder = path if path.is_dir() else next(parent for parent in (*path.parents, Path()) if parent.exists())
+    try:
+        if path.is_file():
+            path.open("ab").close()
+        elif path.is_dir() or not path.exists():
+            tempfile.TemporaryFile(dir=folder).close()
+        else:
+            return os.access(path, os.W_OK)  # a pipe or a device
+    except OSError:
+        return False
+    return True
 
 
 #: The largest number of what is counted; its digits are the most that are read as a number.

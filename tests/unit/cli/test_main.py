@@ -160,8 +160,8 @@ _RESULTS = [("run", "--trace"), *(("check", option) for option in ("--report", "
     ("arguments", "place"),
     [
         *((arguments, place) for arguments in _RESULTS for place in ("", "file/report.xml")),
-        (("check", "--keep"), "file"),
-        (("check", "--keep"), "file/traces"),
+        *((("check", "--keep"), place) for place in ("file", "file/traces", "/proc/traces")),
+        (("check", "--summary"), "/proc/summary.md"),
     ],
 )
 def test_results_that_cannot_be_written_are_told_before_the_command_runs(
