@@ -36,6 +36,8 @@ _NOTHING = object()
 _KEPT_ON_PURPOSE = frozenset({"persistentvolumeclaims"})
 #: The parts of an object that say what is wanted: there is no place for what was wanted before.
 _IS_WANTED = frozenset({"data", "spec"})
+#: The parts of an object that hold data.
+_HOLDS_DATA = frozenset({"data", "binaryData"})
 _WORD = re.compile(r"[^\s,;|]+")
 #: The parts of an object from which something may go when what it follows from changes. Others change with time.
 _GOES_WITH_CONTENT = frozenset({"data", "binaryData", "metadata"})
@@ -126,13 +128,14 @@ class Compared:
         value = wanted.get(path, _NOTHING)
         if not path or path[0] == "status" or not (value is _NOTHING or isinstance(value, str | int | float)):
             return True
-        present: Any = value.replace("{}", self._changed.token) if isinstance(value, str) else value
+        token = self._changed.token
+        present: Any = value.replace("{}", token) if isinstance(value, str) else value
         missing = _first_missing(wanted, path)
         for child in children_of(trial.cluster, self._changed, resource):
-            if name not in (GENERATED, _normal(child["metadata"]["name"], self._changed.token)):
+            if name not in (GENERATED, _normal(child["metadata"]["name"], token)):
                 continue
             changed = copies.deepcopy(child)
-            if not (_remove(changed, missing) if value is _NOTHING else _put(changed, path, present)):
+            if not (_remove(changed, missing, token) if value is _NOTHING else _put(changed, path, present, token)):
                 continue
             try:
                 collection = collection_of(trial, resource, child)
@@ -162,19 +165,28 @@ def _first_missing(values: Mapping[Path, Any], path: Path) -> Path:
     return next((path[:length] for length in lengths if all(one[:length] != path[:length] for one in values)), path)
 
 
-def _parent_of(obj: Any, path: Path) -> Any:
-    """Returns the map or list that has the last part of a path; None if the object has another form."""
-    for part in path[:-1]:
+def _find(obj: Any, path: Path, token: str) -> tuple[Any, Any]:
+    """Returns the map or list that has the last part of a path, and its key or position; None and None if the object has another
+    form. An item of a list may have its name in place of its position, with {} in place of the token."""
+    for number, written in enumerate(path):
+        part: Any = written
+        if isinstance(obj, list) and isinstance(written, str):
+            name = written.replace("{}", token)
+            part = next((at for at, item in enumerate(obj) if isinstance(item, dict) and item.get("name") == name), None)
+        if not isinstance(obj, list if isinstance(part, int) else dict):
+            break
+        if number == len(path) - 1:
+            return obj, part
         try:
             obj = obj[part]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return obj if isinstance(obj, list if isinstance(path[-1], int) else dict) else None
+        except (KeyError, IndexError):
+            break
+    return None, None
 
 
-def _put(obj: Any, path: Path, value: str | float) -> bool:
+def _put(obj: Any, path: Path, value: str | float, token: str) -> bool:
     """Sets a string, number or boolean in an object; returns whether its place exists, or is the next one of a list."""
-    parent, last = _parent_of(obj, path), path[-1]
+    parent, last = _find(obj, path, token)
     if parent is None or (isinstance(last, int) and last > len(parent)):
         return False
     if isinstance(parent, list) and last == len(parent):
@@ -188,9 +200,9 @@ def _put(obj: Any, path: Path, value: str | float) -> bool:
     return True
 
 
-def _remove(obj: Any, path: Path) -> bool:
+def _remove(obj: Any, path: Path, token: str) -> bool:
     """Removes what is at a path of an object; returns whether there is something."""
-    parent, last = _parent_of(obj, path), path[-1]
+    parent, last = _find(obj, path, token)
     if parent is None or last not in (parent if isinstance(parent, dict) else range(len(parent))):
         return False
     del parent[last]
@@ -198,18 +210,34 @@ def _remove(obj: Any, path: Path) -> bool:
 
 
 def _effects_of(trial: Trial, copy: Copy) -> State:
-    """Returns the state of a copy in which conditions can be compared."""
-    return {place: _name_conditions(values) for place, values in state_of(trial, copy).items()}
+    """Returns the state of a copy in which items of lists can be compared."""
+    return {place: _name_items(values) for place, values in state_of(trial, copy).items()}
 
 
-def _name_conditions(values: Mapping[Path, Any]) -> dict[Path, Any]:
-    """Returns the values of an object with types in place of positions in the paths of conditions: a condition is added to a
-    status when it is first known, and stays, so that its position follows from history."""
-    status = ((path, value) for path, value in values.items() if path[0] == "status")
-    types = {path[:-1]: value for path, value in status if path[-1] == "type" and isinstance(value, str)}
+def _name_items(values: Mapping[Path, Any]) -> dict[Path, Any]:
+    """Returns the values of an object with names in place of positions in the paths of items that have one, such as containers:
+    their order says nothing. Conditions of a status have types: one is added when it is first known, and stays, so that its
+    position follows from history."""
+    names: dict[Path, dict[Path, Any]] = {}
+    for path, value in values.items():
+        if len(path) > 1 and isinstance(path[-2], int) and path[-1] == ("type" if path[0] == "status" else "name"):
+            names.setdefault(path[:-2], {})[path[:-1]] = value
+    unique = [found for found in names.values() if len(set(found.values())) == len(found)]
+    known = {item: name for found in unique for item, name in found.items() if isinstance(name, str)}
     return {
-        tuple(types.get(path[: number + 1], part) if isinstance(part, int) else part for number, part in enumerate(path)): value
+        tuple(known.get(path[: number + 1], part) if isinstance(part, int) else part for number, part in enumerate(path)): value
         for path, value in values.items()
+    }
+
+
+def find_unique(trial: Trial, one: Copy, other: Copy) -> set[Place]:
+    """Returns the objects whose data differ for two copies that were made alike: nobody can make a password or a key again, so
+    that many clients keep it."""
+    first, second = state_of(trial, one), state_of(trial, other)
+    return {
+        place
+        for place in first.keys() & second.keys()
+        if any(path[0] in _HOLDS_DATA and value != second[place].get(path) for path, value in first[place].items())
     }
 
 

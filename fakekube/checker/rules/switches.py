@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.alterations import patch_of, path_text, with_value
 from fakekube.checker.client_run import ClientEnded, HotLoop
-from fakekube.checker.comparison import Compared
+from fakekube.checker.comparison import Compared, find_unique
 from fakekube.checker.contents import SWITCHES, ZEROS, OtherContents, apply_step
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.history import KeptInStep
@@ -141,6 +141,7 @@ class _Flipped:
         self._trial, self._switch, self._subject = trial, switch, subject
         self._now, self._wanted = plain, born
         self._when = "changed"
+        self._unique = find_unique(trial, *plain)
         self.decided = self._find_unlike()
         """What the switch decides: what is to follow its change."""
 
@@ -169,7 +170,7 @@ class _Flipped:
         stale = compared.stale()
         refused = [one for one in stale if not compared.can_change(self._trial, *one)]
         followers = (one for one in stale if one not in refused and not (refused and one[1][:1] == ("status",)))
-        return {*followers, *((place, ()) for place in compared.find_leftovers())}
+        return {*followers, *((place, ()) for place in compared.find_leftovers() - self._unique)}
 
     def find_undone(self) -> _Effects:
         """Returns what has not followed the last change of the switch."""

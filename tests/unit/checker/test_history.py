@@ -210,6 +210,26 @@ def test_conditions_are_compared_by_their_types(now: Any, stale: bool, monkeypat
     assert not found.differs(CHILD, ("status", "conditions", "Public", "status"))
 
 
+@pytest.mark.parametrize(
+    ("now", "stale"),
+    [
+        ({"main": "web:2", "side": "proxy:1"}, []),
+        ({"side": "proxy:1", "main": "web:2"}, []),
+        ({"side": "proxy:1", "main": "web:1"}, [(CHILD, ("spec", "containers", "main", "image"))]),
+    ],
+)
+def test_items_with_names_may_have_any_order(now: Any, stale: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def child(images: Any) -> Any:
+        containers = [{"name": name, "image": image} for name, image in images.items()]
+        return {CHILD: dict(leaves_of({"spec": {"containers": containers}}))}
+
+    before, wanted = {"main": "web:1", "side": "proxy:1"}, {"main": "web:2", "side": "proxy:1"}
+    states = iter(map(child, (before, now, wanted, wanted)))
+    monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
+    known: Any = None
+    assert Compared(known, known, [known, known], known).stale() == stale
+
+
 @pytest.mark.parametrize(("images", "stale"), [(["one", "two"], False), (["two", "one"], False), (["one", "three"], True)])
 def test_a_list_in_a_status_may_contain_the_past(images: list[str], stale: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     past = [
@@ -272,9 +292,11 @@ def test_the_token_of_a_copy_is_no_difference() -> None:
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        (("spec", "items", 0, "text"), {"spec": {"items": [{"text": "new"}]}}),
+        (("spec", "items", 0, "text"), {"spec": {"items": [{"name": "item-x7", "text": "new"}]}}),
         (("spec", "items", 1, "text"), None),  # the list is shorter
         (("spec", "other", "text"), None),
+        (("spec", "items", "item-{}", "text"), {"spec": {"items": [{"name": "item-x7", "text": "new"}]}}),
+        (("spec", "items", "other", "text"), None),
         (("spec", "items", 0), None),  # a list of strings, there
         (("spec", "words", 0), {"spec": {"words": ["new"]}}),
         (("spec", "words", 1), {"spec": {"words": ["old", "new"]}}),
@@ -282,9 +304,9 @@ def test_the_token_of_a_copy_is_no_difference() -> None:
     ],
 )
 def test_a_value_is_put_where_its_place_exists(path: Any, expected: Any) -> None:
-    obj: Any = {"spec": {"items": [{"text": "old"}]}} if path[1] != "words" else {"spec": {"words": ["old"]}}
+    obj: Any = {"spec": {"words": ["old"]}} if path[1] == "words" else {"spec": {"items": [{"name": "item-x7", "text": "old"}]}}
     before = copy.deepcopy(obj)
-    assert _put(obj, path, "new") is (expected is not None)
+    assert _put(obj, path, "new", "x7") is (expected is not None)
     assert obj == (expected or before)
 
 

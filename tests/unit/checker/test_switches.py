@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PAGE, SERVICE, WEB = ("configmaps", "{}-page"), ("services", "{}"), ("sites", "web-{}")
+SECRET = ("secrets", "{}-key")
 PUBLIC = OtherValue(SWITCHES, ("spec", "public"), "newb", True, False, True)
 PAUSED = OtherValue(SWITCHES, ("spec", "paused"), "newc", False, True, False)
 SIZE = OtherValue(ZEROS, ("spec", "size"), "newd", 3, 0, 3)
@@ -102,6 +103,19 @@ def test_what_a_switch_decides_follows_it_both_ways(
     verdict = rule.judge_trace(trial)
     assert verdict.outcome == outcome
     assert "".join(verdict.evidence[:1]).startswith(evidence)
+
+
+def test_data_that_nobody_can_make_again_may_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = iter("abcdefgh")
+
+    def make(spec: Any) -> Any:
+        secret = {SECRET: {("data", "password"): next(made)}} if spec["public"] else {}
+        return {PAGE: {("data", "public"): str(spec["public"])}, **secret}
+
+    monkeypatch.setitem(globals(), "wanted", make)
+    rule, trial = Switched(), replace_by(Run(keep_service, PUBLIC), monkeypatch)
+    rule.provoke(trial)
+    assert rule.judge_trace(trial).outcome == "pass"
 
 
 def run_once(was: Any, spec: Any) -> Any:
