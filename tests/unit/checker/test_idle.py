@@ -15,9 +15,9 @@ from fakekube.checker.trial import Baseline
 SECONDS = 60.0
 
 
-def judged(*calls: Any, replicas: int = 1) -> str:
+def judged(*calls: Any, replicas: int = 1, watches: bool = True) -> str:
     copies = [SimpleNamespace(deleted=False), SimpleNamespace(deleted=False)]
-    baseline = SimpleNamespace(replicas=lambda: replicas)
+    baseline = SimpleNamespace(replicas=lambda: replicas, streams={"/api/v1/configmaps": "configmaps"} if watches else {})
     trial: Any = SimpleNamespace(session=SimpleNamespace(idle=None), copies=copies, baseline=baseline, excerpt=list)
     verdict = IdleRequests()._judge_repetitions(trial, calls, SECONDS)
     return "pass" if verdict is None else str(verdict.outcome)
@@ -60,6 +60,15 @@ def lists(each: float, pause: float) -> list[Any]:
 )
 def test_heartbeats_and_reconnects_are_rare_and_change_something(calls: list[Any], verdict: str) -> None:
     assert judged(*calls) == verdict
+
+
+@pytest.mark.parametrize(
+    ("verb", "each", "verdict"), [("list", 1.0, "warn"), ("get", 1.0, "warn"), ("list", 0.1, "fail"), ("list", 10.0, "pass")]
+)
+def test_a_client_that_only_reads_in_a_loop_is_suspected_until_it_reads_more_often_than_client_go_would(
+    verb: str, each: float, verdict: str
+) -> None:
+    assert judged(*requests(verb, each), watches=False) == verdict
 
 
 def test_each_replica_may_watch_again() -> None:
