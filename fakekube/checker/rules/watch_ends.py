@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fakekube.checker.trace import Call
-    from fakekube.checker.trial import Baseline, Trial
+    from fakekube.checker.trial import Trial
 
 
 class ResumedWatch(Rule):
@@ -187,13 +187,6 @@ class HalfOpenPlain(Rule):
     silenced_at: float = 0.0
     back: bool = False
 
-    def require(self, baseline: Baseline) -> None:
-        if baseline.session.idle is not None:
-            return
-        asked = [timeout_of(call) for call in baseline.trial.trace if call.is_watch]
-        if asked and min(asked) > _GUESS:  # a good client waits a little longer than that
-            raise NotExercised(f"the client asks for watches of {min(asked)} s, and may wait as long; pass --idle")
-
     def provoke(self, trial: Trial) -> None:
         self.silenced = trial.require_watch()
         self.silenced_at = trial.now
@@ -210,7 +203,8 @@ class HalfOpenPlain(Rule):
         if idle is not None:
             return 2 * idle + 5.0
         asked = [timeout_of(call) for call in self.silenced]
-        return max(max(asked) + _LATE, _GUESS) if asked and min(asked) > 0 else _GUESS
+        decides = asked and min(asked) > 0 and max(asked) <= _GUESS
+        return max(max(asked) + _LATE, _GUESS) if decides else _GUESS
 
     def judge_trace(self, trial: Trial) -> Verdict:
         if self.back:
@@ -221,6 +215,11 @@ class HalfOpenPlain(Rule):
         if idle is None and not min(asked, default=0):
             return Verdict.warning(
                 f"{_GUESS:.0f} s after its watches fell silent the client has not reconnected; pass --idle", *trial.excerpt()
+            )
+        if idle is None and max(asked, default=0) > _GUESS:  # a good client waits a little longer than that
+            raise NotExercised(
+                f"{_GUESS:.0f} s after its watches fell silent the client has not reconnected; it asks for watches of "
+                f"{max(asked)} s, and may wait as long: pass --idle"
             )
         why = f"--idle is {idle:.0f}" if idle is not None else f"it asked the server to end its watches after {max(asked)} s"
         return Verdict.failure(
