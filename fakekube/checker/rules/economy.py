@@ -30,7 +30,7 @@ class RequestEconomy(Rule):
     id = "N3"
     obligation = "no unnecessary requests: watch instead of polling, and no writes without a change"
     advice = "watch instead of polling; compare before each write; list with a limit or resourceVersion=0"
-    source = "API conventions; API Priority and Fairness; kubernetes/community, controllers.md; client-go rest/config.go (DefaultQPS)"
+    source = "API Priority and Fairness; kubernetes/community, controllers.md; client-go rest/config.go (DefaultQPS)"
 
 
 class IdleRequests(RequestEconomy):
