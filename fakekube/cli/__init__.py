@@ -76,6 +76,7 @@ def _cluster(options: Options) -> Iterator[Cluster]:
     from fakekube.cluster import Cluster
     from fakekube.cluster.testing.manifests import ManifestError
     from fakekube.controllers.client import ApiError, UnknownResource
+    from fakekube.net import busy_poll
     from fakekube.nodes.stages import StageError
     from fakekube.powers.state import StateError
 
@@ -123,6 +124,7 @@ def _cluster(options: Options) -> Iterator[Cluster]:
             raise UsageError(f"cannot listen on {options.host}:{options.port}: {error.strerror}") from None
         _warn_of_other_hosts(options)
         collect_seldom()
+        busy_poll.allow()
         if options.kube_system:
             _create_kube_system(cluster, flags[_SERVICE_RANGE].split(",")[0])
         if _keeps_changes(options):

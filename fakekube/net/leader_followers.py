@@ -34,6 +34,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fakekube.base.threads import WORKERS
+from fakekube.net.busy_poll import BusyPoll, busy_poll_if_allowed
 
 _log = logging.getLogger(__name__)
 
@@ -114,6 +115,15 @@ class _Lead:
         """What is running; None while the leader waits."""
         self.turns = 0
         """The number of callbacks so far."""
+
+
+def _wait(selector: selectors.BaseSelector, busy_poll: BusyPoll | None) -> list[tuple[selectors.SelectorKey, int]]:
+    """Returns the descriptors that are readable; none after `_PATIENCE`."""
+    if busy_poll is None:
+        return selector.select(_PATIENCE)
+    found = busy_poll.look(selector.select) or selector.select(_PATIENCE)
+    busy_poll.end_wait()
+    return found
 
 
 class LeaderFollowers:
@@ -207,13 +217,13 @@ class LeaderFollowers:
         """Waits for descriptors and runs their callbacks, until another thread leads or nothing is watched."""
         selector = self._selector
         assert selector is not None
-        lead.thread = threading.get_ident()
-        while self._run_turns(lead, selector):
+        lead.thread, busy_poll = threading.get_ident(), busy_poll_if_allowed()
+        while self._run_turns(lead, selector, busy_poll):
             pass
 
-    def _run_turns(self, lead: _Lead, selector: selectors.BaseSelector) -> bool:
+    def _run_turns(self, lead: _Lead, selector: selectors.BaseSelector, busy_poll: BusyPoll | None) -> bool:
         """Waits once, and runs the callbacks of what is found; returns False if the thread does not lead any more."""
-        found, watched = selector.select(_PATIENCE), selector.get_map()
+        found, watched = _wait(selector, busy_poll), selector.get_map()
         if not found:
             return not self._end_if_unused(lead)
         for key, _ in found:

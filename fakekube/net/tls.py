@@ -157,7 +157,7 @@ class TLSTransport(Transport):
             self._is_blocking = blocking
             super().set_blocking(blocking)
 
-    def receive(self) -> bytes:
+    def _receive(self) -> bytes:
         self.set_blocking(True)
         assert self._tls is not None
         try:

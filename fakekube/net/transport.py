@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import struct
 import sys
@@ -13,6 +14,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from fakekube.net.busy_poll import busy_poll_if_allowed
 
 if TYPE_CHECKING:
     from fakekube.net.loop import Loop
@@ -37,10 +40,15 @@ class Disconnected(OSError):
 class Transport:
     """A plain TCP connection."""
 
-    __slots__ = ("_socket",)
+    __slots__ = ("_busy_poll", "_look", "_socket")
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
+        self._busy_poll = busy_poll_if_allowed()
+        if self._busy_poll is not None:
+            poller = select.poll()
+            poller.register(connected, select.POLLIN)
+            self._look = poller.poll
 
     def fileno(self) -> int:
         """Returns the descriptor; -1 after `close`."""
@@ -72,6 +80,15 @@ class Transport:
 
     def receive(self) -> bytes:
         """Receives data, `b""` at the end; blocks until there is some. Raises Disconnected."""
+        busy_poll = self._busy_poll
+        if busy_poll is None:
+            return self._receive()
+        busy_poll.look(self._look)
+        data = self._receive()
+        busy_poll.end_wait()
+        return data
+
+    def _receive(self) -> bytes:
         try:
             return self._socket.recv(RECEIVE_BYTES)
         except OSError as error:

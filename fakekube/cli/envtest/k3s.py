@@ -91,10 +91,12 @@ def main(arguments: Sequence[str]) -> int:
     from fakekube.apiserver.auth.options import OptionError
     from fakekube.cluster.testing.manifests import ManifestError
     from fakekube.controllers.client import ApiError, UnknownResource
+    from fakekube.net import busy_poll
 
     stop = setup_signal_handler()
     try:
         with _start_cluster(read_arguments(arguments)):
+            busy_poll.allow()
             print(READY, flush=True)
             stop.wait()
     except (FlagError, OptionError, ManifestError, ApiError, UnknownResource) as problem:

@@ -60,6 +60,7 @@ def main(
     from fakekube.apiserver.auth.options import OptionError
     from fakekube.cli.envtest.command_line import FlagError, read
     from fakekube.cli.envtest.storage import data_folder, save
+    from fakekube.net import busy_poll
     from fakekube.powers.state import StateError
 
     try:
@@ -80,6 +81,7 @@ def main(
     print(f"Serving securely on {line.host}:{line.port}", file=sys.stderr, flush=True)
     gc.freeze()  # the launcher disabled collections: a start creates little garbage, and collections make it a tenth slower
     gc.enable()
+    busy_poll.allow()
     _wait(stop, cluster)
     threading.Timer(_STOP_SECONDS, os._exit, (0,)).start()
     cluster.stop()
