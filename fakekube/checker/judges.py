@@ -316,15 +316,18 @@ _LOOKED_AT = 100
 
 
 def judge_extra_children(trial: Trial, resources: Mapping[str, int]) -> Verdict | None:
-    """Judges whether a copy has more children than in the baseline run.
+    """Judges whether a copy has more children than in the baseline run. An object that names several copies is the child of none:
+    a client may make something for each pair.
 
     Args:
         trial: the run.
         resources: the resources of the children to count, with their number in the reaction of the baseline run.
     """
     for resource, count in resources.items():
-        for copy in trial.copies:
-            children = [] if copy.deleted else children_of(trial.cluster, copy, resource)
+        found = [(copy, children_of(trial.cluster, copy, resource)) for copy in (*trial.past, *trial.copies)]
+        owners = Counter(child["metadata"]["uid"] for _, children in found for child in children)
+        for copy, named in found[len(trial.past) :]:
+            children = [] if copy.deleted else [child for child in named if owners[child["metadata"]["uid"]] == 1]
             if len(children) <= count or len(children) <= (usual := trial.baseline.usual_children(resource)):
                 continue
             names = ", ".join(sorted(child["metadata"]["name"] for child in children)[:4])

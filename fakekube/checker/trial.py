@@ -240,6 +240,8 @@ class Trial(ClientRun):
         self.learned = baseline
         self.loop: str = ""
         """A description of the hot loop; "" if there was none."""
+        self.past: list[Copy] = []
+        """The copies of the rules that this client has undergone before."""
         self.copies: list[Copy] = []
         self.missing: list[tuple[Copy, list[Effect]]] = []
         """The copies with an incomplete reaction, with the missing effects."""
@@ -258,6 +260,7 @@ class Trial(ClientRun):
         self.rule = rule
         self.seed(_name_of(rule))
         self.loop, self.unmet = "", None
+        self.past += self.copies
         self.copies, self.missing, self.not_received, self.abandoned, self.notes = [], [], [], [], []
         self.provoked, self.provoked_at = False, self.trace.mark()
 

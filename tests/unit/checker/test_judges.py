@@ -198,3 +198,21 @@ def asking_for(name: str, *, told: str = "", status: int = 404) -> Any:
 def test_a_name_that_nothing_has_had_comes_from_a_bookmark(verdict: str, how: Any) -> None:
     found = asking_for(**how)
     assert (str(found.outcome) if found else "") == verdict
+
+
+@pytest.mark.parametrize(("names", "extra"), [("one-x7", False), ("one-x7 two-x7", True), ("one-x7 x7-for-b2 x7-for-k9", False)])
+def test_what_a_client_makes_for_each_pair_of_objects_is_not_made_twice(
+    names: str, extra: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    children = [{"metadata": {"name": name, "uid": name}} for name in names.split()]
+    past, first, second = (
+        SimpleNamespace(token=token, deleted=False, mark=-1, names=lambda: ["x"]) for token in ("k9", "x7", "b2")
+    )
+    monkeypatch.setattr(
+        judges,
+        "children_of",
+        lambda cluster, one, resource: [child for child in children if one.token in child["metadata"]["name"]],
+    )
+    trial: Any = SimpleNamespace(past=[past], copies=[first, second], cluster=None, trace=SimpleNamespace(since=lambda mark: []))
+    trial.baseline = SimpleNamespace(usual_children=lambda resource: 1)
+    assert (judges.judge_extra_children(trial, {"secrets": 1}) is not None) is extra
