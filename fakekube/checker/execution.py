@@ -22,7 +22,7 @@ from fakekube.checker.trial import DOES_NOT_WATCH, Baseline, Provocation, Trial
 from fakekube.checker.verdict import BLAMED, NotExercised, Outcome, Run, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from fakekube.checker.rule import Rule
 
@@ -43,12 +43,14 @@ def unmet_requirement(baseline: Baseline, rule: Rule) -> str:
     return ""
 
 
-def run_rule(baseline: Baseline, rule: Rule, inspections: Inspections) -> Run:
+def run_rule(baseline: Baseline, rule: Rule, inspections: Inspections, started: Callable[[], None] | None = None) -> Run:
     """Runs a fresh rule of the same class on a cluster of its own."""
-    return dict(run_in_turn(baseline, [rule], inspections))[rule]
+    return dict(run_in_turn(baseline, [rule], inspections, started))[rule]
 
 
-def run_in_turn(baseline: Baseline, rules: Sequence[Rule], inspections: Inspections) -> Iterator[tuple[Rule, Run]]:
+def run_in_turn(
+    baseline: Baseline, rules: Sequence[Rule], inspections: Inspections, started: Callable[[], None] | None = None
+) -> Iterator[tuple[Rule, Run]]:
     """Runs fresh rules of the same classes one after the other, with one client on one cluster.
 
     Yields the results that count: that of the first rule, and those of the following ones that the client passes. The others
@@ -58,7 +60,7 @@ def run_in_turn(baseline: Baseline, rules: Sequence[Rule], inspections: Inspecti
     if baseline.session.time_is_up():
         yield rules[0], Run(Verdict.not_exercised(baseline.session.TIME_IS_UP), 0.0)
         return
-    life = _Life(baseline, inspections)
+    life = _Life(baseline, inspections, started or (lambda: None))
     failed: tuple[Rule, Run] | None = None
     try:
         for rule in rules:
@@ -86,8 +88,8 @@ def run_in_turn(baseline: Baseline, rules: Sequence[Rule], inspections: Inspecti
 class _Life:
     """A client on a cluster of its own, from its start to its end, and the rules that it undergoes."""
 
-    def __init__(self, baseline: Baseline, inspections: Inspections) -> None:
-        self._baseline, self._inspections = baseline, inspections
+    def __init__(self, baseline: Baseline, inspections: Inspections, started: Callable[[], None]) -> None:
+        self._baseline, self._inspections, self._started = baseline, inspections, started
         self._trial: Trial | None = None
         self._shown: list[tuple[Provocation, Verdict, int]] = []
         """The rules that count, with their verdicts and the marks at which the provocations began."""
@@ -114,7 +116,7 @@ class _Life:
         """Returns the verdict of a run. Raises NotExercised."""
         try:
             if begins:
-                _begin(rule, trial)
+                _begin(rule, trial, self._started)
             else:
                 _stimulate(trial)
             _run_steps(rule, trial)
@@ -185,8 +187,8 @@ def judge_safely(rule: Rule, trial: Trial) -> Verdict:
         return Verdict.not_exercised(str(problem))
 
 
-def _begin(rule: Rule, trial: Trial) -> None:
-    """Starts the client, and makes a copy, unless the provocation begins with the start.
+def _begin(rule: Rule, trial: Trial, started: Callable[[], None]) -> None:
+    """Starts the client, tells that it has started, and makes a copy, unless the provocation begins with the start.
 
     Raises NotExercised, ClientEnded, HotLoop.
     """
@@ -194,9 +196,10 @@ def _begin(rule: Rule, trial: Trial) -> None:
     rule.prepare(trial)
     if rule.at_start:
         trial.begin_provocation()
-        trial.start_client()
-        return
     trial.start_client()
+    started()
+    if rule.at_start:
+        return
     if not trial.trace.count_since(-1):
         raise _NoReaction
     _stimulate(trial)

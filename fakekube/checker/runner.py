@@ -9,6 +9,7 @@ Invariant: each selected rule gets exactly one verdict.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -202,18 +203,17 @@ class _Check:
 
     def _run_life(self, rules: Sequence[Rule]) -> dict[Rule, Run]:
         """Runs rules with one client; returns the results that count."""
-        self._estimate.begin(rules)
         begun = time.monotonic()
         if len(rules) == 1:
             return {rules[0]: self._finish(rules[0], self._run_first(rules[0]), begun)}
-        results = run_in_turn(self._baseline, rules, self._inspections)
+        results = run_in_turn(self._baseline, rules, self._inspections, lambda: self._estimate.begin(rules))
         return {rule: self._finish(rule, first, begun) for rule, first in results}
 
     def _finish(self, rule: Rule, first: Run, begun: float) -> Run:
         """Returns the result of a rule after a second run, if it needs one, and tells it."""
         again = time.monotonic()
         found = Run(self._confirm(rule, first.verdict, begun), first.seconds + time.monotonic() - again)
-        self._estimate.record(rule, found.seconds)
+        self._estimate.record(rule, again)
         verdict = found.verdict
         shown = f": {verdict.evidence[0]}" if verdict.evidence and verdict.outcome is not Outcome.PASS else ""
         self._progress(f"{rule.key} ({rule.provocation}): {verdict.outcome}{shown} [{self._estimate}]")
@@ -237,7 +237,7 @@ class _Check:
             future = self._first.setdefault(type(rule), Future())
         if known is None:
             try:
-                future.set_result(run_rule(self._baseline, rule, self._inspections))
+                future.set_result(run_rule(self._baseline, rule, self._inspections, lambda: self._estimate.begin([rule])))
             except BaseException as problem:
                 future.set_exception(problem)
         return future.result()
@@ -281,9 +281,10 @@ def _excuse(verdict: Verdict, calm: float) -> Verdict:
 #: How much of a processor a run takes besides the start of its client, in seconds, and how many of the last starts count.
 _WORK, _LAST_STARTS = 0.5, 20
 #: Until rules have finished, the estimate trusts the expected seconds as if rules of so many seconds had taken what was expected.
-_PRIOR = 20.0
-#: The part of its seconds, and of those that it has taken, that a running life still takes at least.
-_LEAST_LEFT = 0.2
+_PRIOR = 100.0
+#: What a life takes on the average, of the seconds that its rules are expected to take, and what it still takes at least while it
+#: runs. It is assumed that exp(-1) of all lives take longer than expected, exp(-4) twice as long (a Rayleigh distribution).
+_MEAN, _LEAST_LEFT = 0.89, 0.2
 
 
 @dataclass(slots=True)
@@ -292,17 +293,17 @@ class _Life:
 
     rules: set[Rule]
     begun: float | None = None
-    """When the first of them began, by `time.monotonic()`; None while it waits."""
+    """When the first of them began, by `time.monotonic()`; None until the client has started."""
 
     def expected_seconds(self) -> float:
         return sum(rule.expected_seconds for rule in self.rules)
 
 
 class Estimate:
-    """The seconds that some rules still take: the expected ones, scaled by how long finished rules, and running ones that are
-    late, have taken.
+    """The seconds that some rules still take: the time until which all of them have finished with a probability of a half.
 
-    Lives, the rules that one client undergoes, wait for a place among those that run, and for the start of their client.
+    The expected seconds of the rules are scaled by what finished rules have taken, and running ones until now. Lives, the rules
+    that one client undergoes, wait for a place among those that run, and for the start of their client.
 
     Args:
         baseline: the result of the baseline run.
@@ -315,24 +316,26 @@ class Estimate:
         self._lives = [_Life(set(life)) for life in lives]
         self._at_once = at_once
         self._processors = baseline.session.processors
-        self._expected = self._taken = _PRIOR
+        self._expected = self._squares = _PRIOR
+        """Of the finished rules: their expected seconds, and the sum of the squares of those that they took, each divided by the
+        expected ones."""
         self._lock = threading.Lock()
 
     def begin(self, rules: Sequence[Rule]) -> None:
-        """Records that the life of some rules begins."""
+        """Records that the client of the life of some rules has started."""
         with self._lock:
             for life in self._lives:
                 if not life.rules.isdisjoint(rules):
                     life.begun = time.monotonic()
 
-    def record(self, rule: Rule, seconds: float) -> None:
-        """Records that a rule has taken some seconds."""
+    def record(self, rule: Rule, ended: float) -> None:
+        """Records that a rule has its result, and when its first run ended, by `time.monotonic()`."""
         with self._lock:
-            self._expected += rule.expected_seconds
-            self._taken += seconds
             for life in self._lives:
-                if rule in life.rules:
-                    life.begun = time.monotonic()
+                if rule in life.rules and life.begun is not None:
+                    self._expected += rule.expected_seconds
+                    self._squares += (ended - life.begun) ** 2 / rule.expected_seconds
+                    life.begun = ended
             self._take_out([rule])
 
     def leave(self, rules: Sequence[Rule]) -> None:
@@ -350,26 +353,50 @@ class Estimate:
         """Returns the seconds that are left."""
         with self._lock:
             now = time.monotonic()
-            lives = [(one.expected_seconds(), None if one.begun is None else now - one.begun) for one in self._lives]
-            expected, taken = self._expected, self._taken
-        if not lives:
-            return 0.0
-        for usual, age in lives:
-            if age is not None and age > usual:
-                expected, taken = expected + usual, taken + age
-        scale = taken / expected
-        running = [max(scale * usual - age, _LEAST_LEFT * max(scale * usual, age)) for usual, age in lives if age is not None]
-        start = (mean(self._starts[-_LAST_STARTS:]) + _WORK) / self._processors
-        places = running + [0.0] * (self._at_once - len(running))
+            running = [(one.expected_seconds(), now - one.begun) for one in self._lives if one.begun is not None]
+            waiting = [one.expected_seconds() for one in self._lives if one.begun is None]
+            expected, squares = self._expected, self._squares
+        squares += sum(age**2 / usual for usual, age in running)
+        scale = math.sqrt(squares / expected)
+        left = [(0.0, age, scale * usual) for usual, age in running]
+        places = [max(_MEAN * usual - age, _LEAST_LEFT * usual) for _, age, usual in left]
+        places += [0.0] * (self._at_once - len(places))
         heapify(places)
+        start = (mean(self._starts[-_LAST_STARTS:]) + _WORK) / self._processors
         started = 0.0
-        for seconds in (scale * usual for usual, age in lives if age is None):
-            begin = max(places[0], started)
-            started = begin + start
-            heapreplace(places, begin + seconds)
-        return max(*places, started, 1.0)
+        for usual in (scale * one for one in waiting):
+            started = max(places[0], started) + start
+            heapreplace(places, started + _MEAN * usual)
+            left.append((started, 0.0, usual))
+        return _median_of_longest(left)
 
     def __str__(self) -> str:
         with self._lock:
             count = sum(len(life.rules) for life in self._lives)
         return f"{count} to go, about {self.seconds():.0f} s" if count else "done"
+
+
+def _median_of_longest(lives: Sequence[tuple[float, float, float]]) -> float:
+    """Returns the seconds until which all lives have ended with a probability of a half.
+
+    Args:
+        lives: for each life in how many seconds it begins, for how many it has run, and how many are expected in all.
+    """
+
+    def chance(seconds: float) -> float:
+        """Returns the probability that all have ended."""
+        ran = (seconds - begins for begins, _, _ in lives)
+        return math.prod(
+            -math.expm1((age / usual) ** 2 - ((age + more) / usual) ** 2) if more > 0 else 0.0
+            for more, (_, age, usual) in zip(ran, lives, strict=True)
+        )
+
+    low, high = 0.0, sum(begins + 2 * usual for begins, _, usual in lives)
+    while high - low > _EXACT:
+        middle = (low + high) / 2
+        low, high = (middle, high) if chance(middle) < _HALF else (low, middle)
+    return high
+
+
+#: How exact an estimate is, in seconds.
+_EXACT, _HALF = 0.1, 0.5

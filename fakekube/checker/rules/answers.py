@@ -67,6 +67,7 @@ class HalfList(HalfAnswer):
     decisive = True
     fast = True
     provocation = "lists break off in the middle, after the client could not watch for a moment"
+    expected_seconds = 8.0
     steps = ("W8", "R2", "W14", "W1")
 
     #: How many lists of each resource break off.
@@ -137,6 +138,7 @@ class HalfObject(HalfAnswer):
 
     name = "object"
     provocation = "each kind of answer with one object breaks off in the middle once"
+    expected_seconds = 5.0
     steps = ("R2",)
     fast = False
 

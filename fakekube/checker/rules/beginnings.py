@@ -38,7 +38,7 @@ class ListedLate(Rule):
     source = "client-go tools/cache (WaitForCacheSync); kube-controller-manager (each controller waits for its informers)"
     watches = True
     restarts = True
-    expected_seconds = 15.0
+    expected_seconds = 25.0
 
     #: How many seconds a list is held up, and for how many resources at most.
     SECONDS, MOST = 3.0, 2

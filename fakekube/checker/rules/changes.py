@@ -40,6 +40,7 @@ class ChangedMeanwhile(MissedChange):
 
     name = "meanwhile"
     provocation = "an object is changed several times in a row, and while a write of the client is under way"
+    expected_seconds = 10.0
     steps = ()
     fast = False
     advice = "handle one object at a time, read it when the work begins, and look at it again if it has changed since then"
@@ -179,6 +180,7 @@ class AppliedAfterChange(MissedChange):
     id = "C7"
     name = "changed"
     provocation = "an object is changed, so that the client applies again"
+    expected_seconds = 10.0
     obligation = AppliedByOthers.obligation
     advice = "each apply contains all fields that the client wants: the server removes those that are left out"
     source = "Kubernetes docs, server-side apply, managers (fields that are no longer applied are removed)"

@@ -169,6 +169,7 @@ class LostUpdates(Conflicts):
     id = "C2"
     name = "update"
     provocation = "another editor writes between the client's read and its update"
+    expected_seconds = 12.0
     obligation = "an update has the resourceVersion that the client read, so that no change of others is lost"
     every = 1
     advice = "keep metadata.resourceVersion of the object that was read, or send a patch with the client's own fields only"

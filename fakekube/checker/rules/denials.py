@@ -31,7 +31,7 @@ class DeniedForOne(Rule):
     obligation = "a request that is denied delays no other object, and is not repeated without growing pauses"
     advice = "queue the object again with a growing pause of its own, and go on with the next one"
     source = "client-go util/workqueue (ItemExponentialFailureRateLimiter); Kubernetes docs, dynamic admission control"
-    expected_seconds = 12.0
+    expected_seconds = 6.0
 
     #: How long the writes are denied at least, as a part of the option --seconds, and how many other objects are created.
     PART, OTHERS = 0.4, 2

@@ -279,7 +279,7 @@ class Upgrade(Rule):
     source = "Kubernetes docs, version skew policy and deprecation policy; KEP-4330 (compatibility versions)"
     steps = ("W1", "W8", "R2")
     watches = True
-    expected_seconds = 15.0
+    expected_seconds = 6.0
 
     def cluster_arguments(self) -> Mapping[str, Any]:
         return {"version": _SECOND_NEWEST}

@@ -42,7 +42,7 @@ class RemovedEntries(Rule):
     obligation = KeptInStep.obligation
     advice = "delete what is not wanted any more: replace maps and lists that belong to the client, instead of adding to them"
     source = KeptInStep.source
-    expected_seconds = 12.0
+    expected_seconds = 6.0
 
     def __init__(self) -> None:
         self.name_of_copy = ""

@@ -46,7 +46,7 @@ class KeptInStep(Rule):
     obligation = MissedChildDeletion.obligation
     advice = "compute all that is wanted from the present object each time, and write what differs: not only what changes most"
     source = "API conventions, level-based behavior; Sieve (sieve-project/sieve): unobserved state"
-    expected_seconds = 12.0
+    expected_seconds = 16.0
 
     #: The kinds of values that are changed. They are left out, the last one first, while the client does not react to an object
     #: that has them from the beginning.
@@ -189,7 +189,7 @@ class ChangedBack(KeptInStep):
     provocation = "all values of an object are changed, numbers to zero; later they are changed again, and at once back"
     advice = "take back what is not wanted any more; look at the object again if it has changed while it was handled"
     source = f"{KeptInStep.source}; client-go util/workqueue (one worker for a key, which is queued again)"
-    expected_seconds = 20.0
+    expected_seconds = 35.0
     KINDS = (TEXTS, AMOUNTS, SWITCHES, ZEROS)
 
     #: For how many seconds a write of the client is held up after the object has changed back, and at most until then.

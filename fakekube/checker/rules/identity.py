@@ -465,7 +465,7 @@ class StaleCacheAfterCreate(Rule):
     obligation = "no second create until the cache contains the first object"
     advice = "remember created objects until the watch delivers them, or derive their names from the owner"
     source = "KEP-5647; controller expectations of kube-controller-manager"
-    expected_seconds = 12.0
+    expected_seconds = 20.0
 
     def require(self, baseline: Baseline) -> None:
         require_generated_children(baseline)

@@ -153,7 +153,7 @@ class BeganAgain(MissedDeletions):
     obligation = "a list that begins again after a 410 begins with nothing: what the pages before have shown may be gone"
     advice = "start with an empty result each time a list begins"
     source = f"{_CHUNKS}; client-go tools/pager"
-    expected_seconds = 12.0
+    expected_seconds = 6.0
 
     #: How many seconds a page is held up at most, until controllers have deleted what belongs to the object.
     SETTLES: ClassVar[float] = 2.0

@@ -99,7 +99,7 @@ class FailingWrites(WriteOutage):
     name = "writes"
     provocation = "writes are answered with 500 for some seconds"
     fast = True
-    expected_seconds = 30.0
+    expected_seconds = 35.0
     ATTEMPTS = 8
     obligation = ServerErrors.obligation
     advice = "keep the object in the queue, and double the pause before each attempt"
@@ -113,7 +113,7 @@ class UnansweredWrites(FailingWrites):
     provocation = "writes are not answered, and their connections break after some seconds"
     legality = "C"
     fast = False
-    expected_seconds = WriteOutage.expected_seconds
+    expected_seconds = 8.0
     ATTEMPTS = 0
 
     def fault(self, trial: Trial, verb: str, resource: str) -> Fault:
@@ -125,6 +125,7 @@ class EachWriteRefused(FailingWrites):
 
     name = "writes-once"
     provocation = "each kind of write is answered with 500 once"
+    expected_seconds = 5.0
     fast = False
     ATTEMPTS = 0
 
@@ -159,7 +160,7 @@ class ForgottenFailures(MissedChange):
     obligation = ServerErrors.obligation
     advice = "when work has succeeded, forget its failures, so that the next pause is the first one again"
     source = "client-go util/workqueue (Forget of ItemExponentialFailureRateLimiter)"
-    expected_seconds = 15.0
+    expected_seconds = 12.0
 
     #: How many rounds at most, how many writes fail in each, and the seconds after which no further round begins.
     ROUNDS, FAILURES, SECONDS = 6, 2, 30.0
@@ -259,7 +260,7 @@ class RefusedAgainAndAgain(WriteOutage):
     id = "R1"
     name = "writes-again"
     provocation = "writes are refused with 429 again and again"
-    expected_seconds = 30.0
+    expected_seconds = 33.0
     ATTEMPTS = 8
     obligation = RetryAfter.obligation
     advice = RetryAfter.advice
@@ -280,6 +281,7 @@ class ChangedUnderFault(MissedChange):
 
     name = "under-fault"
     provocation = "an object is changed while the writes of the client fail"
+    expected_seconds = 12.0
     steps = ()
 
     def provoke(self, trial: Trial) -> None:
@@ -321,6 +323,7 @@ class ChangedUnderConflict(MissedChange):
     id = "C1"
     name = "changed"
     provocation = "another editor writes just before the updates that follow a change of the object"
+    expected_seconds = 5.0
     obligation = Conflicts.obligation
     advice = Conflicts.advice
     source = Conflicts.source
@@ -379,7 +382,7 @@ class UnansweredReads(ServerErrors):
     legality = "C"
     fast = False
     is_step = False
-    expected_seconds = 20.0
+    expected_seconds = 12.0
     TIMES = 0.5
     counts = False
 

@@ -169,6 +169,7 @@ class RetryAfterAtStart(RetryAfter):
     name = "start"
     decisive = True
     provocation = "lists and watches are refused with 429 at the start"
+    expected_seconds = 10.0
     fast = True
     at_start = True
 
@@ -197,6 +198,7 @@ class RetryAfterAgainAndAgain(RetryAfterAtStart):
     fast = False
     retry_after = 1
     seconds = 8.0
+    expected_seconds = 15.0
 
 
 #: For how many seconds a watch is refused again and again.
@@ -236,6 +238,7 @@ class RetryAfterDate(RetryAfter):
 
     name = "date"
     provocation = "requests are refused with 503 and a date in Retry-After"
+    expected_seconds = 8.0
     legality = "C"
     watches = True
     steps = ("W5",)
@@ -270,6 +273,7 @@ class RetryAfterOnWrite(RetryAfter):
 
     name = "write"
     provocation = "a write is refused with 429 and 503"
+    expected_seconds = 8.0
     fast = True
 
     def require(self, baseline: Baseline) -> None:
@@ -301,7 +305,7 @@ class ServerErrors(Rule):
     obligation = "server errors without Retry-After: retry without limit, with exponential backoff and jitter"
     advice = "double the pause between attempts from about a second up to half a minute, and add a random part"
     source = "client-go tools/cache/reflector.go (backoff 800 ms to 30 s, jitter 1.0)"
-    expected_seconds = 45.0
+    expected_seconds = 55.0
 
     #: How long the failures last, as a factor of the option --seconds.
     TIMES = 2.0
@@ -350,7 +354,7 @@ class ProxyErrors(ServerErrors):
     fast = False
     steps = ("W5",)
     legality = "C"
-    expected_seconds = 20.0
+    expected_seconds = 15.0
     TIMES = 0.6
     counts = False
 
@@ -370,7 +374,7 @@ class RefusedConnections(ServerErrors):
     fast = False
     steps = ("W5",)
     legality = "C"
-    expected_seconds = 20.0
+    expected_seconds = 15.0
     TIMES = 0.6
     counts = False
 
@@ -469,7 +473,7 @@ class ConnectionDrops(Jitter):
     watches = True
     steps = ("W8",)
     legality = "C"
-    expected_seconds = 35.0
+    expected_seconds = 25.0
 
     #: How many times the connections drop, each time with a freshly started client.
     ROUNDS = 5

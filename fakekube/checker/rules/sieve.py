@@ -68,7 +68,7 @@ class StaleRestart(Rule):
     advice = "read from storage (no resourceVersion) before a delete, and delete with preconditions"
     source = f"kubernetes PR #83520; KEP-5647; {_SIEVE}: stale state"
     legality = "B"
-    expected_seconds = 15.0
+    expected_seconds = 25.0
 
     #: How many seconds the client sees the old state.
     SECONDS = 4.0
@@ -134,6 +134,7 @@ class StaleChildren(StaleRestart):
     id = "S1"
     name = "stale"
     provocation = "started again on a list of before its children were made"
+    expected_seconds = 8.0
     steps = ("W8",)
     obligation = "after a restart the cache may lack objects that the client has created: look before creating them again"
     advice = "read from storage before a create with generateName, or derive names from the owner"
@@ -157,7 +158,7 @@ class KilledBetweenWrites(Rule):
     advice = "derive the remaining work from the cluster's state; write the completion mark last"
     source = f"{_SIEVE}: intermediate state"
     legality = "A"
-    expected_seconds = 25.0
+    expected_seconds = 12.0
 
     #: The largest number of writes after which the client is killed.
     PLACES = 5
@@ -372,7 +373,7 @@ class MissedChange(Rule):
     obligation = MissedChildDeletion.obligation
     advice = MissedChildDeletion.advice
     source = MissedChildDeletion.source
-    expected_seconds = 10.0
+    expected_seconds = 20.0
 
     reaction: Reaction
     """The writes of the client after a change of a copy."""

@@ -40,7 +40,7 @@ class ChangedAlone(Rule):
     obligation = KeptInStep.obligation
     advice = "compare each value that is wanted with the present one, and not only one that changes most"
     source = KeptInStep.source
-    expected_seconds = 15.0
+    expected_seconds = 35.0
 
     #: How many values are changed alone at most.
     MOST = 8

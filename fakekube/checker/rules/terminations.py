@@ -75,7 +75,7 @@ class ChildrenOfTerminating(Rule):
     advice = "look at metadata.deletionTimestamp before anything else, and create nothing for an object that has one"
     source = "Kubernetes docs, garbage collection (foreground cascading deletion); kube-controller-manager (ReplicaSet)"
     watches = True
-    expected_seconds = 8.0
+    expected_seconds = 15.0
 
     FINALIZER = Finalizers.FINALIZER
     #: How many times the children are deleted. They may be created again once: what tells of them may come first.

@@ -93,6 +93,7 @@ class ExpiredOnReconnect(ExpiredInStream):
 
     name = "reconnect"
     provocation = "the revision of a watch has expired when it reconnects"
+    expected_seconds = 10.0
     is_step = False
     steps = ("W5",)
     fast = True

@@ -163,6 +163,7 @@ class FrequentBookmarks(Rule):
     id = "W10"
     name = "often"
     provocation = "bookmarks come often, and far ahead of the last event"
+    expected_seconds = 10.0
     steps = ("W5",)
     fast = True
     obligation = "a BOOKMARK updates the revision and is not an object; a client must not rely on bookmarks"

@@ -169,7 +169,7 @@ def verdicts_of(life: Lives, monkeypatch: pytest.MonkeyPatch, unmet: Sequence[in
     """Returns the verdicts of three rules in turn that count; those at some positions do not apply any more."""
     rules = choose_rules(["C2"], [])[:1] + choose_rules(["C3"], [])[:2]
     left_out = [rules[number] for number in unmet]
-    monkeypatch.setattr(execution, "_Life", lambda baseline, inspections: life)
+    monkeypatch.setattr(execution, "_Life", lambda baseline, inspections, started: life)
     monkeypatch.setattr(
         execution, "unmet_requirement", lambda baseline, rule: "another run has shown it" if rule in left_out else ""
     )
