@@ -2,8 +2,9 @@
 
 If the user gives none, the sample has one object of each built-in resource that the client watches.
 
-CustomResourceDefinitions are prerequisites, and so are the namespaces of the other objects. All other objects are copied under
-new names; references between objects of the sample become references between the copies.
+CustomResourceDefinitions are prerequisites, and so are Namespaces beside other objects. All objects but definitions and the
+namespaces of other objects are copied under new names; references between objects of the sample become references between the
+copies.
 
 Invariant: a copy differs from the sample only in names, in fields that the server assigns (nodePort, clusterIP), and in the data
 of Secrets, which are in base64 as in what the server returns.
@@ -67,17 +68,17 @@ class Sample:
         """Reads a sample from files, folders, YAML text or objects. Raises ManifestError."""
         found = objects(*sources)
         used = {_metadata(obj).get("namespace") for obj in found if obj["kind"] != "Namespace"}
-        needed = [
-            obj
-            for obj in found
-            if obj["kind"] in _DEFINITIONS or (obj["kind"] == "Namespace" and _metadata(obj).get("name") in used)
-        ]
+        spaces = [obj for obj in found if obj["kind"] == "Namespace"]
+        definitions = [obj for obj in found if obj["kind"] in _DEFINITIONS]
+        fixed = [*definitions, *(obj for obj in spaces if _metadata(obj).get("name") in used)]
+        # beside other objects any namespace may be one in which the client writes
+        needed = [*definitions, *spaces] if len(found) > len(spaces) + len(definitions) else fixed
         named = {_metadata(obj).get("name") for obj in needed if obj["kind"] == "Namespace"}
         made = [
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             for name in sorted({str(name) for name in used if name} - named - {"default"})
         ]
-        return cls([*needed, *made], [obj for obj in found if not any(obj is one for one in needed)])
+        return cls([*needed, *made], [obj for obj in found if not any(obj is one for one in fixed)])
 
     def copies(self, token: str) -> list[Object]:
         """Returns the stimuli under new names, which end with the token."""

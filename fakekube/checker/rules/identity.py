@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -422,8 +421,23 @@ def await_slow_loop(trial: Trial, code: int) -> None:
 
 def count_refusals(trial: Trial, code: int) -> int:
     """Returns how many times the write that was refused most often with a status code was sent."""
-    calls = writes_of(trial.trace.since(trial.provoked_at))
-    return max(Counter(_purpose_of(call) for call in calls if call.status == code).values(), default=0)
+    return max(map(len, _refusals(trial, code).values()), default=0)
+
+
+def _refusals(trial: Trial, code: int) -> dict[tuple[str, str], list[Call]]:
+    """Returns the writes since the provocation that were refused with a status code, by verb and path.
+
+    A create that is always refused without a provocation, too, does not count: its namespace does not exist.
+    """
+    usual: dict[str, set[int | None]] = {}
+    for call in trial.baseline.trial.trace.since():
+        if call.verb == "create":
+            usual.setdefault(call.path, set()).add(call.status)
+    found: dict[tuple[str, str], list[Call]] = {}
+    for call in writes_of(trial.trace.since(trial.provoked_at)):
+        if call.status == code and not (call.verb == "create" and usual.get(call.path) == {code}):
+            found.setdefault(_purpose_of(call), []).append(call)
+    return found
 
 
 def _purpose_of(call: Call) -> tuple[str, str]:
@@ -438,20 +452,11 @@ def _path_of(call: Call) -> str:
 
 def judge_loop(trial: Trial, code: int) -> Verdict | None:
     """Judges whether the client repeats a write that is always refused with the same status code."""
-    refused: Counter[tuple[str, str]] = Counter()
-    found: dict[tuple[str, str], list[Call]] = {}
-    for call in writes_of(trial.trace.since(trial.provoked_at)):
-        if call.status == code:
-            key = _purpose_of(call)
-            refused[key] += 1
-            found.setdefault(key, []).append(call)
-    if not refused:
-        return None
-    key, count = refused.most_common(1)[0]
-    if count < _LOOP:
+    key, refused = max(_refusals(trial, code).items(), key=lambda item: len(item[1]), default=(("", ""), []))
+    if len(refused) < _LOOP:
         return None
     return Verdict.failure(
-        f"{key[0]} {key[1]} was repeated though it was answered with {code} {count} times", *trial.excerpt(found[key])
+        f"{key[0]} {key[1]} was repeated though it was answered with {code} {len(refused)} times", *trial.excerpt(refused)
     )
 
 

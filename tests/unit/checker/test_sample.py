@@ -36,11 +36,13 @@ def test_definitions_and_used_namespaces_are_prerequisites() -> None:
     assert [obj["kind"] for obj in sample.stimuli] == ["Secret", "Widget"]
 
 
-def test_a_namespace_that_nothing_is_in_is_a_stimulus_and_a_missing_one_is_made() -> None:
+def test_a_namespace_that_nothing_is_in_is_also_a_stimulus_and_a_missing_one_is_made() -> None:
     text = "{apiVersion: v1, kind: Namespace, metadata: {name: a}}\n---\n{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: b}}"
     sample = Sample.read(text)
-    assert [obj["metadata"]["name"] for obj in sample.prerequisites] == ["b"]
+    assert [obj["metadata"]["name"] for obj in sample.prerequisites] == ["a", "b"]
     assert [obj["kind"] for obj in sample.stimuli] == ["Namespace", "Pod"]
+    alone = Sample.read("{apiVersion: v1, kind: Namespace, metadata: {name: a}}")
+    assert (list(alone.prerequisites), [obj["kind"] for obj in alone.stimuli]) == ([], ["Namespace"])
 
 
 def test_a_copy_refers_to_copies_and_keeps_what_selects() -> None:
