@@ -178,11 +178,7 @@ class Connection:
         after = _CLOSE
         self._served_by = threading.get_ident()
         try:
-            self._handshake()
-            after = _NEXT
-            if self._transport.speaks_http2:
-                self._hand_over_to_http2()
-                after = _HANDED_OVER
+            after = _NEXT if self._handshake_done else self._shake_hands()
             while after is _NEXT:
                 request = self._parked_request or self._next_request()
                 after = _CLOSE if request is None else self._exchange(request)
@@ -227,9 +223,8 @@ class Connection:
         self._service.on_connection_closed(self)
         self._transport.close()
 
-    def _handshake(self) -> None:
-        if self._handshake_done:
-            return
+    def _shake_hands(self) -> _After:
+        """Performs the handshake, and finds the version of HTTP. Raises _Parked."""
         if self.deadline == math.inf:
             self.deadline = time.monotonic() + _HANDSHAKE_SECONDS
         may_wait = not self._is_parked and self._service.limits.enter()
@@ -242,6 +237,10 @@ class Connection:
             raise _Parked
         self._variables.add(variables)
         self._handshake_done = True
+        if not self._transport.speaks_http2:
+            return _NEXT
+        self._hand_over_to_http2()
+        return _HANDED_OVER
 
     # --- Parked -------------------------------------------------------------------------------------------------------
 
@@ -282,9 +281,11 @@ class Connection:
     def _is_complete(self) -> bool:
         """Reports whether the header, or the body, has arrived, or is invalid. Raises Disconnected if too much is held."""
         if self._spool is None:
+            if self._parser.has_head:
+                return True
             if self._parser.buffer:
                 self.deadline = min(self.deadline, time.monotonic() + HEAD_SECONDS)
-            return self._parser.has_head
+            return False
         try:
             while piece := self._parser.body(RECEIVE_BYTES):
                 self._spool += piece

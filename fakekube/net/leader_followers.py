@@ -132,6 +132,8 @@ class LeaderFollowers:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._selector: selectors.BaseSelector | None = None
+        self._watches: dict[int, _Watch] = {}
+        """What the selector waits for, by descriptor."""
         self._lead: _Lead | None = None
         self._has_follower = False
         self._alarm = threading.Lock()
@@ -188,13 +190,15 @@ class LeaderFollowers:
         """
         if self._selector is None:
             self._selector = selectors.DefaultSelector()
-        if fileno not in self._selector.get_map():
+        if fileno not in self._watches:
             self._selector.register(fileno, selectors.EVENT_READ, watch)
+            self._watches[fileno] = watch
         if self._lead is None:
             self._start_lead()
 
     def _unregister(self, fileno: int) -> None:
-        if self._selector is not None and fileno in self._selector.get_map():
+        if self._watches.pop(fileno, None) is not None:
+            assert self._selector is not None
             self._selector.unregister(fileno)
 
     def _start_lead(self) -> None:
@@ -223,13 +227,14 @@ class LeaderFollowers:
 
     def _run_turns(self, lead: _Lead, selector: selectors.BaseSelector, busy_poll: BusyPoll | None) -> bool:
         """Waits once, and runs the callbacks of what is found; returns False if the thread does not lead any more."""
-        found, watched = _wait(selector, busy_poll), selector.get_map()
+        found, watches = _wait(selector, busy_poll), self._watches
         if not found:
             return not self._end_if_unused(lead)
         for key, _ in found:
-            if watched.get(key.fd) is not key:
+            watch: _Watch = key.data
+            if watches.get(key.fd) is not watch:
                 continue  # an earlier callback has changed what is watched; what still happens is found again
-            if not self._run_turn(lead, key.fd, key.data):
+            if not self._run_turn(lead, key.fd, watch):
                 return False
         return True
 
@@ -266,8 +271,7 @@ class LeaderFollowers:
 
     def _unregister_turn(self, turn: _Turn) -> bool:
         """Removes the descriptor of a turn, unless it was closed and stands for another connection by now."""
-        key = self._selector.get_map().get(turn.fileno) if self._selector is not None else None
-        is_watched = key is not None and key.data is turn.watch
+        is_watched = self._watches.get(turn.fileno) is turn.watch
         if is_watched:
             self._unregister(turn.fileno)
         return is_watched
@@ -277,9 +281,9 @@ class LeaderFollowers:
         with self._lock:
             if self._lead is not lead:  # taken between the end of the last callback and the wait
                 return True
-            assert self._selector is not None
-            if self._selector.get_map():
+            if self._watches:
                 return False
+            assert self._selector is not None
             self._lead = None
             self._selector.close()
             self._selector = None

@@ -140,17 +140,14 @@ class TLSTransport(Transport):
 
     def receive_ready(self) -> bytes | None:
         assert self._tls is not None
-        # Fetches all decrypted data, because the selector only reports events of the socket. `read` is `recv` without its check
-        # whether the socket speaks TLS.
+        # A whole record, so that nothing decrypted is left of which the selector would not know. `read` is `recv` without its
+        # check whether the socket speaks TLS.
         try:
-            data = self._tls.read(RECEIVE_BYTES)
-            while pending := self._tls.pending():
-                data += self._tls.read(pending)
+            return self._tls.read(RECEIVE_BYTES)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return None
         except OSError as error:
             raise Disconnected(*error.args) from error
-        return data
 
     def set_blocking(self, blocking: bool) -> None:
         if blocking is not self._is_blocking:
@@ -172,7 +169,8 @@ class TLSTransport(Transport):
             super().send(memoryview(data)[sent:])  # if OpenSSL has begun to send it, it goes on with the same data
 
     def receive_now(self) -> bytes | None:
-        self.set_blocking(False)
+        if self._is_blocking:
+            self.set_blocking(False)
         return self.receive_ready()
 
     def send_ready(self, data: bytes | bytearray | memoryview) -> int:
