@@ -247,7 +247,8 @@ class _Check:
         self._progress(f"{rule.key} ({rule.provocation}): {verdict.evidence[0]}; running it again{why}")
         with self._confirming:
             begun = time.monotonic()
-            second = self._without_steps(rule, run_rule(self._baseline, rule, self._inspections).verdict)
+            run = run_rule(self._baseline, rule, self._inspections, lambda: self._estimate.begin([rule]))
+            second = self._without_steps(rule, run.verdict)
             found = confirm(verdict, second, stalled=stalled)
         if stalled and found.outcome in BLAMED and (stall := self._session.stalls.longest(begun)) > _STALLED_AGAIN:
             return Verdict.not_exercised(f"this process stood still for {stall:.1f} s: {found.evidence[0]}")
@@ -332,7 +333,7 @@ class Estimate:
         """Records that a rule has its result, and when its first run ended, by `time.monotonic()`."""
         with self._lock:
             for life in self._lives:
-                if rule in life.rules and life.begun is not None:
+                if rule in life.rules and life.begun is not None and life.begun < ended:  # else it had a second run
                     self._expected += rule.expected_seconds
                     self._squares += (ended - life.begun) ** 2 / rule.expected_seconds
                     life.begun = ended

@@ -99,9 +99,11 @@ class ListedLate(Rule):
             trial.await_all()  # another start would mend what this one has missed
         await_quiet(trial, mark, [finished.token])
         periodic = trial.baseline.periodic_fields()
+        others = [one.token for one in trial.copies if one is not finished]  # a write for a pair of copies is new work
         found: dict[tuple[str, str], dict[int, Call]] = {}
         for call in writes_of(trial.trace.since(mark)):
-            if call.succeeded and call.mentions(finished.token) and call.collection not in periodic:
+            is_about = call.mentions(finished.token) and not any(map(call.mentions, others))
+            if call.succeeded and is_about and call.collection not in periodic:
                 revision = call.revision or 0
                 if call.verb in ("create", "delete") or revision > before:
                     found.setdefault((call.verb, call.path), {})[revision] = call
