@@ -505,7 +505,7 @@ def _cell(text: str) -> str:
 
 
 def github_annotations(report: CheckResult) -> list[str]:
-    """Returns the workflow commands that make GitHub show failures and warnings at a job."""
+    """Returns the workflow commands that make GitHub show failures and warnings at a job, and why too little was exercised."""
     found = []
     for rule in report.rules:
         if rule.verdict not in _LEVELS or rule.same_as:
@@ -514,6 +514,9 @@ def github_annotations(report: CheckResult) -> list[str]:
         reason = rule.evidence[0] if rule.evidence else rule.obligation
         message = f"{reason}\nFix: {rule.advice}"
         found.append(f"::{level} title={_property(f'{rule.id} {rule.verdict}')}::{_data(message)}")
+    if report.exit_code and not report.failures:
+        message = "\n".join(report.remarks)
+        found.append(f"::error title=not enough exercised::{_data(message)}")
     return found
 
 

@@ -92,7 +92,10 @@ def _profile(options: Options) -> str:
 
 
 def _write(report: Report, options: Options) -> None:
-    """Writes the report to the files of the command line, whose folders are made, and where GitHub expects it. Raises OSError."""
+    """Writes the report to the files of the command line, whose folders are made, and where GitHub expects it.
+
+    Raises OSError for a file of the command line.
+    """
     from fakekube.checker.report import github_annotations
 
     for path in filter(None, (options.report, options.junit, options.sarif, options.summary)):
@@ -103,11 +106,13 @@ def _write(report: Report, options: Options) -> None:
         report.write_junit(options.junit)
     if options.sarif is not None:
         report.write_sarif(options.sarif)
-    summaries = [options.summary] if options.summary is not None else []
-    if os.environ.get("GITHUB_STEP_SUMMARY"):
-        summaries.append(Path(os.environ["GITHUB_STEP_SUMMARY"]))
-    for path in summaries:
-        report.write_summary(path)
+    if options.summary is not None:
+        report.write_summary(options.summary)
+    if of_job := os.environ.get("GITHUB_STEP_SUMMARY"):
+        try:
+            report.write_summary(of_job)
+        except OSError as problem:  # in a container of a job the variable may name a file of the host
+            print(f"fakekube: $GITHUB_STEP_SUMMARY: {of_job}: {problem.strerror}", file=sys.stderr)
     if os.environ.get("GITHUB_ACTIONS"):
         _print("\n".join(github_annotations(report)))
 

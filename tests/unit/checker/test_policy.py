@@ -11,6 +11,8 @@ import pytest
 from fakekube.checker.api import parse_profile
 from fakekube.checker.policy import Policy, parse_accepted
 from fakekube.checker.report import ProvocationReport, Report, RuleReport, github_annotations, markdown, sarif
+from fakekube.cli import check
+from fakekube.cli.arguments import Options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -135,6 +137,23 @@ def test_a_strict_warning_is_a_failure_in_every_form(tmp_path: Path) -> None:
     assert [one["level"] for one in sarif(report)["runs"][0]["results"]] == ["error", "error"]
     assert github_annotations(report)[1].startswith("::error title=N2 warn::")
     assert "### fakekube check: 1 rule broken" in markdown(report)
+
+
+def test_too_little_that_was_exercised_is_an_alert_of_its_own() -> None:
+    report = Policy(accepted={"W7": "known"}, required=["C8"]).apply(REPORT, cut_short=[])
+    assert github_annotations(report)[-1] == "::error title=not enough exercised::--require: C8 was not exercised: why"
+    assert "not enough" not in github_annotations(Policy(required=["C8"]).apply(REPORT, cut_short=[]))[-1]
+
+
+def test_a_summary_that_only_the_environment_asks_for_does_not_decide_the_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "of the host" / "summary.md"))
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    check._write(REPORT, Options("check"))
+    out, err = capsys.readouterr()
+    assert "::error title=W7 fail::why" in out
+    assert err.startswith("fakekube: $GITHUB_STEP_SUMMARY: ")
 
 
 def test_the_reason_is_never_cut() -> None:
