@@ -105,8 +105,10 @@ def check(
         strict=strict,
         allow_timeout=allow_timeout,
     )
-    selected, skipped = _select(parse_names(rules), parse_names(excluded) or [], again, parse_names(legality) or [], depth)
-    policy.refuse_impossible((rule.id for rule in selected), {rule.id: reason for rule, reason in skipped})
+    left_out = known_ids(parse_names(excluded) or [])
+    selected, skipped = _select(parse_names(rules), left_out, again, parse_names(legality) or [], depth)
+    reasons = {rule.id: reason for rule, reason in skipped} | dict.fromkeys(left_out, "--except names it")
+    policy.refuse_impossible((rule.id for rule in selected), reasons)
     session = Session(
         starter_of(start),
         Sample.read(sample) if sample is not None else Sample([], []),
@@ -156,15 +158,14 @@ def _parse_accept(accept: str | Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _select(
-    ids: Sequence[str] | None, excluded: Sequence[str], again: str | None, legality: Sequence[str], depth: str
+    ids: Sequence[str] | None, left_out: Sequence[str], again: str | None, legality: Sequence[str], depth: str
 ) -> tuple[list[Rule], list[tuple[Rule, str]]]:
     """Returns the rules to run, and those that are not selected, with the reasons.
 
     Raises UnknownRule, and ValueError if no rule is left of those that are named.
     """
-    left_out = known_ids(excluded)
     if again is not None or ids is not None:
-        named = [find_provocation(again)] if again is not None else choose_rules(ids, legality)
+        named = [_find_repeatable(again)] if again is not None else choose_rules(ids, legality)
         selected = [rule for rule in named if rule.id not in left_out]
         if not selected:
             raise ValueError(f"no rule is left to check without {', '.join(left_out)}")
@@ -183,3 +184,14 @@ def _select(
         else:
             selected.append(rule)
     return selected, skipped
+
+
+def _find_repeatable(key: str) -> Rule:
+    """Returns the rule for a key such as W8/slices. Raises UnknownRule, and ValueError for one that no run of its own shows."""
+    rule = find_provocation(key)
+    if rule.in_every_run:
+        raise ValueError(
+            f"--again: {rule.key} is looked for in every run; name its rule and that of the run in its evidence, such as "
+            f"--rules {rule.id},R2"
+        )
+    return rule

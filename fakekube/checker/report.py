@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 
-from fakekube.checker.rule import Rule
+from fakekube.checker.rule import IN_EVERY_RUN, Rule
 from fakekube.checker.trial import BASELINE
 from fakekube.checker.verdict import BLAMED, Outcome, Run, Symptom, Verdict
 from fakekube.page import trace_document
@@ -496,8 +496,20 @@ def markdown(report: CheckResult) -> str:
 def _table_row(rule: RuleReport) -> str:
     reason = rule.evidence[0] if rule.evidence else rule.obligation
     reason = f"same cause as {rule.same_as}: {reason}" if rule.same_as else reason
-    again = next((one.key for one in rule.provocations if one.verdict == rule.verdict), rule.id)
-    return f"| {rule.id} | {rule.shown_verdict} | {_cell(reason)} | {_cell(rule.accepted or rule.advice)} (`--again {again}`) |"
+    advice = f"{_cell(rule.accepted or rule.advice)} (`{_options_to_repeat(rule)}`)"
+    return f"| {rule.id} | {rule.shown_verdict} | {_cell(reason)} | {advice} |"
+
+
+def _options_to_repeat(rule: RuleReport) -> str:
+    """Returns the options with which the check shows the verdict of a rule again. What is looked for in every run needs the rule
+    of the run in which it was found."""
+    one = next((one for one in rule.provocations if one.verdict == rule.verdict), None)
+    if one is None:
+        return f"--rules {rule.id}"
+    if not one.provocation.startswith(IN_EVERY_RUN):
+        return f"--again {one.key}"
+    found = re.match(r"in ([A-Z]\d+)/", next(iter(one.evidence), ""))
+    return f"--rules {','.join(dict.fromkeys([rule.id, found[1]] if found else [rule.id]))}"
 
 
 def _cell(text: str) -> str:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from fakekube.checker.trial import Baseline, Trial
 
+#: The first words of the provocation of a rule that provokes nothing and inspects the traces of all runs.
+IN_EVERY_RUN = "in every run: "
+
 
 class Rule:
     """The base class of rules.

@@ -24,7 +24,7 @@ from fakekube.checker.judges import (
     judge_unknown_revision,
 )
 from fakekube.checker.pauses import judge_repeated_conflicts
-from fakekube.checker.rule import Rule
+from fakekube.checker.rule import IN_EVERY_RUN, Rule
 from fakekube.checker.rules.conflicts import ForeignCondition, KeptFields
 from fakekube.checker.rules.economy import RequestEconomy
 from fakekube.checker.rules.identity import AlreadyThere
@@ -115,7 +115,7 @@ def _rule_of(lint: _Lint) -> type[Rule]:
         {
             "__doc__": f"In every run: {lint.what}.",
             "name": lint.name,
-            "provocation": f"in every run: {lint.what}",
+            "provocation": f"{IN_EVERY_RUN}{lint.what}",
             "advice": lint.advice or lint.family.advice,
             "source": lint.source or lint.family.source,
             "inspect": lambda self, trial: lint.judge(trial),
@@ -127,7 +127,7 @@ class EqualPauses(InEveryRun, Jitter):
     """The first pause after a failure, in any run: is it the same each time?"""
 
     name = "pauses"
-    provocation = "in every run: the first pause after a failure is always the same"
+    provocation = f"{IN_EVERY_RUN}the first pause after a failure is always the same"
     advice = "add a random part to the pause after each failure, the first one included"
 
     #: The least number of pauses to compare, and the shortest that is compared, in seconds.

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fakekube.checker.api import parse_profile
+from fakekube.checker.api import _select, parse_profile
 from fakekube.checker.policy import Policy, parse_accepted
 from fakekube.checker.report import ProvocationReport, Report, RuleReport, github_annotations, markdown, sarif
 from fakekube.cli import check
@@ -137,6 +137,26 @@ def test_a_strict_warning_is_a_failure_in_every_form(tmp_path: Path) -> None:
     assert [one["level"] for one in sarif(report)["runs"][0]["results"]] == ["error", "error"]
     assert github_annotations(report)[1].startswith("::error title=N2 warn::")
     assert "### fakekube check: 1 rule broken" in markdown(report)
+
+
+@pytest.mark.parametrize(
+    ("provocation", "reason", "options"),
+    [
+        ("something happens", "why", "--again W5/one"),
+        ("in every run: a watch stands still", "in R2/writes: why", "--rules W5,R2"),
+        ("in every run: a watch stands still", "in W5/ends: why", "--rules W5"),
+        ("in every run: a watch stands still", "in the baseline run: why", "--rules W5"),
+    ],
+)
+def test_the_summary_says_how_a_verdict_is_shown_again(provocation: str, reason: str, options: str) -> None:
+    one = ProvocationReport("W5/one", provocation, "A", "fail", [reason], 1.5)
+    found = RuleReport("W5", "fail", "A", [reason], "the source", "the obligation", "the advice", [one])
+    assert f"the advice (`{options}`) |" in markdown(Report("client", [found]))
+
+
+def test_what_every_run_shows_is_not_run_alone() -> None:
+    with pytest.raises(ValueError, match="W5/stuck is looked for in every run"):
+        _select(None, [], "W5/stuck", ["A"], "full")
 
 
 def test_too_little_that_was_exercised_is_an_alert_of_its_own() -> None:
