@@ -97,7 +97,8 @@ class Loop:
             if self._ending:
                 return False
             self._calls.append(callback)
-        self.wake()
+        if not self.is_current:  # the thread itself looks at the calls before it waits
+            self.wake()
         return True
 
     def wake(self) -> None:

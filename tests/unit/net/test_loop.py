@@ -106,6 +106,29 @@ def test_wake_calls_every_member_until_it_leaves(loop: Loop) -> None:
     assert not other.acquire(blocking=False)
 
 
+def test_calls_of_the_loop_thread_itself_are_run_without_a_wake(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    wakes: list[threading.Thread] = []
+    wake = loop.wake
+
+    def noted_wake() -> None:
+        wakes.append(threading.current_thread())
+        wake()
+
+    monkeypatch.setattr(loop, "wake", noted_wake)
+    inner, outer = threading.Event(), threading.Event()
+    calls = [outer.set, lambda: loop.call(inner.set)]
+
+    def member() -> None:
+        if calls:
+            loop.call(calls.pop())
+
+    loop.join(member)
+    loop.wake()
+    assert inner.wait(TIMEOUT)
+    assert outer.wait(TIMEOUT)
+    assert loop._thread not in wakes
+
+
 def test_exception_in_a_member_does_not_affect_other_members(loop: Loop, caplog: pytest.LogCaptureFixture) -> None:
     called = threading.Event()
     loop.join(lambda: 1 / 0)
