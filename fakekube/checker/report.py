@@ -524,12 +524,15 @@ def github_annotations(report: CheckResult) -> list[str]:
             continue
         level = "notice" if rule.accepted is not None else _level(rule)
         reason = rule.evidence[0] if rule.evidence else rule.obligation
-        message = f"{reason}\nFix: {rule.advice}"
-        found.append(f"::{level} title={_property(f'{rule.id} {rule.verdict}')}::{_data(message)}")
+        found.append(github_annotation(level, f"{rule.id} {rule.verdict}", f"{reason}\nFix: {rule.advice}"))
     if report.exit_code and not report.failures:
-        message = "\n".join(report.remarks)
-        found.append(f"::error title=not enough exercised::{_data(message)}")
+        found.append(github_annotation("error", "not enough exercised", "\n".join(report.remarks)))
     return found
+
+
+def github_annotation(level: str, title: str, message: str) -> str:
+    """Returns the workflow command that makes GitHub show a message at a job."""
+    return f"::{level} title={_property(title)}::{_data(message)}"
 
 
 def _data(text: str) -> str:

@@ -25,6 +25,7 @@ def check(options: Options) -> int:
     """Checks a client and prints the report; returns the exit code. Raises UsageError."""
     from fakekube.checker import BaselineFailed, UnknownRule
     from fakekube.checker import check as check_client
+    from fakekube.checker.report import github_annotation
     from fakekube.cluster.testing.manifests import ManifestError
 
     if shutil.which(options.rest[0]) is None:
@@ -66,6 +67,8 @@ def check(options: Options) -> int:
         raise UsageError(f"{problem.filename or options.rest[0]}: {problem.strerror}") from None
     except BaselineFailed as problem:
         print(f"fakekube: {problem}", file=sys.stderr)
+        if os.environ.get("GITHUB_ACTIONS"):
+            _print(github_annotation("error", "no baseline run", str(problem)))
         return 3
     except KeyboardInterrupt:
         return 130

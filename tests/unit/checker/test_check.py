@@ -172,10 +172,14 @@ def test_exit_codes(arguments: list[str], code: int, text: str, capsys: pytest.C
     assert text in capsys.readouterr().err
 
 
-def test_what_a_client_printed_before_it_ended_in_the_baseline_run_is_kept(tmp_path: Path) -> None:
+def test_what_a_client_printed_before_it_ended_in_the_baseline_run_is_kept_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
     command = ["sh", "-c", "echo no configuration; echo bye; exit 4"]
     assert main(["check", "--rules", "W1", "--keep", str(tmp_path / "kept"), "--", *command]) == 3
     assert (tmp_path / "kept" / "baseline" / "output.txt").read_text() == "no configuration\nbye\n\n"
+    assert capsys.readouterr().out.startswith("::error title=no baseline run::")
 
 
 class Patience(float):
