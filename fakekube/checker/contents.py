@@ -62,7 +62,7 @@ class OtherContents:
     """
 
     def __init__(self, trial: Trial, kinds: Sequence[str]) -> None:
-        selected = " ".join(key.label_selector for key in trial.baseline.streams)
+        selected = " ".join(key.label_selector for key in trial.baseline.trial.trace.streams())  # those of lists, too
         token, ending = new_token(trial.random), new_token(trial.random)
         self._made = trial.sample.copies(token)
         zeros = ZEROS in kinds

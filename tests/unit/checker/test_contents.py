@@ -13,24 +13,35 @@ from fakekube.checker.contents import TEXTS, OtherContents, _refusal
 from fakekube.controllers.client import ApiError
 
 SECRET = {"kind": "Secret", "metadata": {"name": "a"}, "data": {"password": "aGlkZGVu"}}
-SHOP = {"kind": "Shop", "metadata": {"name": "b"}, "spec": {"text": "hello", "also": "hello"}}
+SHOP = {"kind": "Shop", "metadata": {"name": "b", "labels": {"listed": "yes"}}, "spec": {"text": "hello", "also": "hello"}}
 
 
-def test_each_value_of_all_objects_has_a_mark_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def other_contents(monkeypatch: pytest.MonkeyPatch) -> OtherContents:
+    """The changes of two objects, for a client that only lists those with a label."""
     for name in ("_refusal", "_refusal_of_either"):
         monkeypatch.setattr(contents, name, lambda *arguments: "")
     monkeypatch.setattr(contents, "own_object", lambda trial, copy, number: (SECRET, SHOP)[number])
     monkeypatch.setattr(contents, "collection_of", lambda *arguments: "")
+    trace = SimpleNamespace(streams=lambda: [SimpleNamespace(label_selector="listed=yes")])
     trial: Any = SimpleNamespace(
-        baseline=SimpleNamespace(streams={}, written=frozenset()),
+        baseline=SimpleNamespace(streams={}, written=frozenset(), trial=SimpleNamespace(trace=trace)),
         random=random.Random(0),
         sample=SimpleNamespace(copies=lambda token: [SECRET, SHOP]),
         copies=[None],
         resource_of=lambda obj: obj["kind"],
     )
-    values = [value for _, value in OtherContents(trial, (TEXTS,)).values()]
+    return OtherContents(trial, (TEXTS,))
+
+
+def test_each_value_of_all_objects_has_a_mark_of_its_own(other_contents: OtherContents) -> None:
+    values = [value for _, value in other_contents.values()]
     assert [value.path[-1] for value in values] == ["password", "text", "also"]
     assert len({value.mark for value in values}) == len(values)
+
+
+def test_labels_by_which_objects_are_listed_stay(other_contents: OtherContents) -> None:
+    assert set(other_contents.all()[1]["metadata"]["labels"]) == {"check.fakekube.dev/added"}
 
 
 @pytest.mark.parametrize(("valid", "refusal"), [(True, ""), (False, "invalid")])
