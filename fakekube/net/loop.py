@@ -143,9 +143,10 @@ class Loop:
     def _run_once(self) -> None:
         """Waits, and runs what is due. Only this call refers to the callbacks, so that no server that has ended is kept."""
         wait = self._before_wait()
+        waits = not (self._found or self._calls)
         if not self._found:
-            self._found.extend(self._selector.select(0 if self._calls else wait))
-        is_idle = not self._found
+            self._found.extend(self._selector.select(wait if waits else 0))
+        is_idle = waits and not self._found
         self._report_events()
         # Cleared before the calls are run, so that a later `call` wakes the loop again.
         self._awake = False

@@ -129,6 +129,20 @@ def test_calls_of_the_loop_thread_itself_are_run_without_a_wake(loop: Loop, monk
     assert loop._thread not in wakes
 
 
+def test_loop_that_has_called_itself_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = Loop(patience=0.0)
+    monkeypatch.setattr(loop, "_thread", threading.current_thread())
+    calls: list[int] = []
+    loop.call(functools.partial(calls.append, 1))
+    loop._run_once()
+    assert calls == [1]
+    assert loop.call(functools.partial(calls.append, 2)), "it ends without having waited"
+    loop._run_once()
+    loop._run_once()
+    assert not loop.call(functools.partial(calls.append, 3))
+    loop._run()  # closes what it holds
+
+
 def test_exception_in_a_member_does_not_affect_other_members(loop: Loop, caplog: pytest.LogCaptureFixture) -> None:
     called = threading.Event()
     loop.join(lambda: 1 / 0)
