@@ -138,8 +138,8 @@ class ClientRun:
         with self.session.starting:
             mark = self.trace.mark()
             self.launch()
-            self.await_until(lambda: bool(self.trace.since(mark)), self.start_timeout())
-            self.session.starts.append(self.now - self.started_at)
+            if self.await_until(lambda: bool(self.trace.since(mark)), self.start_timeout()):
+                self.session.starts.append(self.now - self.started_at)
 
     def start_timeout(self) -> float:
         """Returns how many seconds the client may take until its first request."""

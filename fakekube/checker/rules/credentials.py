@@ -50,6 +50,8 @@ class RotatedToken(Rule):
         return {"tls": True}
 
     def explain_before(self, trial: Trial, happened: str) -> str:
+        if not trial.trace.count_since(-1):
+            return f"the client sends no request over TLS: {happened}"
         return happened if _sends_token(trial) else f"{_NOT_READ}: {happened}"
 
     def provoke(self, trial: Trial) -> None:
