@@ -10,7 +10,7 @@ capmanagers.go, conflict.go).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -26,7 +26,7 @@ APPLY: Final = "Apply"
 UPDATE: Final = "Update"
 
 #: The maximum number of update managers of an object; the oldest ones are merged into `_ANCIENT`.
-_MAX_UPDATE_MANAGERS: Final = 10
+MAX_UPDATE_MANAGERS: Final = 10
 _ANCIENT: Final = "ancient-changes"
 
 _ENTRY: Final = "k8s.io/apimachinery/pkg/apis/meta/v1.ManagedFieldsEntry"
@@ -88,14 +88,14 @@ class Managed:
 
     def cap_update_managers(self) -> Managed:
         """Returns a copy with at most ten update managers; the oldest ones of each version are merged (capManagersManager)."""
-        if len(self.owners) <= _MAX_UPDATE_MANAGERS:
+        if len(self.owners) <= MAX_UPDATE_MANAGERS:
             return self
         updaters = [manager for manager in self.owners if manager.operation == UPDATE]
-        if len(updaters) <= _MAX_UPDATE_MANAGERS:
+        if len(updaters) <= MAX_UPDATE_MANAGERS:
             return self
         updaters.sort(key=lambda manager: (self.times.get(manager, ""), manager.identifier))
         owners, times = dict(self.owners), dict(self.times)
-        surplus = len(updaters) - _MAX_UPDATE_MANAGERS
+        surplus = len(updaters) - MAX_UPDATE_MANAGERS
         first_of: dict[str, Manager] = {}
         for manager in updaters:
             if surplus == 0:
@@ -178,13 +178,18 @@ def encode(managed: Managed, *, sorted_keys: bool = False, sorted_fields: bool =
         sorted_keys: sort all members recursively, as in custom resources.
         sorted_fields: sort the path elements as strings (`10` before `9`), but not the other members.
     """
-    entries = [
-        _encode(manager, owned, managed.times.get(manager), sorted_keys, sorted_fields or sorted_keys)
-        for manager, owned in managed.owners.items()
-    ]
+    entries = [entry for _, entry in encode_each(managed, sorted_keys=sorted_keys, sorted_fields=sorted_fields)]
     if len(entries) > 1:
-        entries.sort(key=_entry_order)
+        entries.sort(key=entry_order)
     return entries
+
+
+def encode_each(
+    managed: Managed, *, sorted_keys: bool = False, sorted_fields: bool = False
+) -> Iterator[tuple[Manager, dict[str, Any]]]:
+    """Encodes the managers of an object one by one, in no order; see `encode`."""
+    for manager, owned in managed.owners.items():
+        yield manager, _encode(manager, owned, managed.times.get(manager), sorted_keys, sorted_fields or sorted_keys)
 
 
 def _encode(manager: Manager, owned: Owned, time: str | None, sorted_keys: bool, sorted_fields: bool) -> dict[str, Any]:
@@ -200,7 +205,8 @@ def _encode(manager: Manager, owned: Owned, time: str | None, sorted_keys: bool,
     return {name: entry[name] for name in sorted(entry)} if sorted_keys else entry
 
 
-def _entry_order(entry: Mapping[str, Any]) -> tuple[str, ...]:
+def entry_order(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns what entries are sorted by: operation, time, name, version and subresource."""
     get = entry.get
     return get("operation", ""), get("time", ""), get("manager", ""), get("apiVersion", ""), get("subresource", "")
 

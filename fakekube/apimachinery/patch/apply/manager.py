@@ -21,16 +21,15 @@ from fakekube.apimachinery.errors import StatusError
 from fakekube.apimachinery.errors.status import bad_request, not_convertible
 from fakekube.apimachinery.patch import uninterpreted_error
 from fakekube.apimachinery.patch.apply import managed_fields, updater
-from fakekube.apimachinery.patch.apply.atoms import Atom, TypingError
+from fakekube.apimachinery.patch.apply.atoms import Atom, Difference, TypingError
+from fakekube.apimachinery.patch.apply.changes import Change, Changes
 from fakekube.apimachinery.patch.apply.fieldpath import FieldSet, field, print_path
 from fakekube.apimachinery.patch.apply.managed_fields import APPLY, UPDATE, EntryError, Managed, Manager, Owned
 from fakekube.apimachinery.patch.apply.schema import atom_of, custom_atom_of
 from fakekube.apimachinery.patch.apply.updater import (
-    Change,
-    Changes,
+    Comparison,
     Conflicts,
     Filter,
-    Owners,
     Typed,
     UnknownVersion,
     Updater,
@@ -43,7 +42,7 @@ from fakekube.apimachinery.schema.trees import holds_raw_values, text_of, withou
 from fakekube.apimachinery.schema.unstructured import from_unstructured
 from fakekube.apimachinery.schema.walk import DecodeError
 from fakekube.base.caches import BoundedCache
-from fakekube.base.golang.timestamps import ZERO_TIME, print_time
+from fakekube.base.golang.timestamps import print_time
 from fakekube.base.objects import Object, group_version
 
 OtherVersion = Callable[[Object, str, str], "tuple[Object, Type] | None"]
@@ -210,14 +209,18 @@ class FieldManager:
             self._track_creation(new, metadata, manager, now, creation)
             return
         before = _entries_of(live)
-        managed = self._managers_before(requested, before)
+        entries = self._entries_before(requested, before)
+        old = without_managed_fields(live) if live is not None else self._empty
         try:
-            managed = self._update(live, new, managed, manager, now)
+            written = self._track(old, new, entries, manager, now)
         except TypingError:
             if before and self._keeps_entries:
                 self._set_metadata(metadata, before)
             return
-        self._set_entries(metadata, managed, before)
+        if written:
+            self._set_metadata(
+                metadata, before if written is not before and managed_fields.are_same(written, before) else written
+            )
 
     def creation_of(self, new: Object, manager: str, spec_text: bytes | None = None) -> Hashable | None:
         """Returns what the managedFields of a new object depend on: the spec, and which members the rest has; None if unknown.
@@ -242,70 +245,78 @@ class FieldManager:
     def _track_creation(self, new: Object, metadata: Object, manager: str, now: datetime, creation: Hashable | None) -> None:
         """Sets the managedFields of a new object: its maker owns all its fields."""
         try:
-            change = self._change(self._as_typed(self._empty), self._as_typed(new), {}, manager)
+            entries = self._track(self._empty, new, [], manager, now)
         except TypingError:
             return
-        if change.maker is None:
+        if not entries:
             return
-        (entry,) = managed_fields.encode(Managed(change.owners, {change.maker: ZERO_TIME}))
-        if creation is not None and text_of(entry) is not None:  # it is not too long
-            _creations.add(creation, entry)
-        metadata["managedFields"] = [{**entry, "time": print_time(now)}]
+        metadata["managedFields"] = entries
+        if creation is not None and text_of(entries[0]) is not None:  # it is not too long
+            _creations.add(creation, entries[0])
 
-    def _managers_before(self, requested: Any, before: list[Any]) -> Managed:
-        """Returns the managers before a change: those in the request if they may be set and are valid, else the stored ones."""
+    def _entries_before(self, requested: Any, before: list[Any]) -> list[Any]:
+        """Returns the entries before a change: those in the request if they may be set and are valid, else the stored ones."""
         if requested is not None and not self._subresource and requested != before:
             if managed_fields.is_reset(requested):
-                return Managed()
-            try:
-                managed = managed_fields.decode(requested)
-            except EntryError:
-                managed = Managed()
-            if managed.owners:
-                return managed
-        return _decode_or_empty(before)
+                return []
+            sent = self._encode(_decode_or_empty(requested))
+            if sent:
+                return sent
+        return before
 
-    def _update(self, live: Object | None, new: Object, managed: Managed, manager: str, now: datetime) -> Managed:
-        """Returns the managers after a change. Objects without managedFields since their creation stay without them."""
-        if not managed.owners and _has_uid(live):
-            return managed
-        return self._attribute(live, new, managed, manager, now).cap_update_managers()
+    def _track(self, old: Object, new: Object, before: list[Any], manager: str, now: datetime) -> list[Any]:
+        """Returns the entries after a change, with which the manager becomes the only owner of the changed fields.
 
-    def _attribute(self, live: Object | None, new: Object, managed: Managed, manager: str, now: datetime) -> Managed:
-        """Returns the managers after a change: the manager becomes the only owner of the changed fields."""
-        old = self._as_typed(without_managed_fields(live) if live is not None else self._empty)
-        current = self._as_typed(new)
+        They are known if a like change was made before. Objects without managedFields since their creation stay without them.
+        Raises TypingError.
+
+        Args:
+            old: the object before, without managedFields.
+            new: the object after, without managedFields.
+            before: the entries before.
+        """
+        if not before and _has_uid(old):
+            return []
         if self._custom:
-            current.check(duplicates=True)
-            old.check(duplicates=True)
-        change = self._change(old, current, managed.owners, manager)
-        times = managed.times
-        if change.maker is not None:
-            times = {**times, change.maker: print_time(now)}
-        return Managed(change.owners, times)
+            self._as_typed(new).check(duplicates=True)
+            self._as_typed(old).check(duplicates=True)
+        difference = self._atom.compare(old, new)  # the reset fields included: the outcome of a known change needs no filter
+        change = self._changes.find(difference, before, manager)
+        if change is not None:
+            return change.entries(before, now)
+        managed = _decode_or_empty(before)
+        if not managed.owners and _has_uid(old):
+            return []
+        entries = self._encode(managed)  # with shared sets, which those of an object that was made again from its text are not
+        change = self._changes.find(difference, entries, manager)
+        if change is not None:
+            return change.entries(entries, now)
+        after, maker = self._attribute(old, new, difference, managed, manager=manager, now=now)
+        if len(after.owners) <= managed_fields.MAX_UPDATE_MANAGERS:  # else it depends on times which of them are merged
+            self._changes.keep(difference, Change.of(entries, after, maker, sorted_keys=self._custom), manager)
+        return self._encode(after.cap_update_managers())
 
-    def _change(self, old: Typed, new: Typed, owners: Owners, manager: str) -> Change:
-        """Returns the outcome of a change of an object with these owners, which is known if a like change was made before."""
-        difference = old.compare(new)  # the reset fields included: the outcome of a known change needs no filter
-        signature = self._changes.signature(difference, owners, manager)
-        change = self._changes.find(signature)
-        if change is None:
-            comparison = self._updater.without_reset_fields(difference, self._api_version)
-            made = self._updater.update(old, new, owners, _CURRENT, comparison)
-            change = self._with_final_manager(made, manager)
-            self._changes.keep(signature, owners, change)
-        return change
+    def _attribute(
+        self, old: Object, new: Object, difference: Difference, managed: Managed, *, manager: str, now: datetime
+    ) -> tuple[Managed, Manager | None]:
+        """Returns the managers after a change, and its manager if the change gives it fields."""
+        comparison = self._updater.without_reset_fields(Comparison.of(difference), self._api_version)
+        owners = self._updater.update(self._as_typed(old), self._as_typed(new), managed.owners, _CURRENT, comparison)
+        maker = self._give_to_manager(owners, manager)
+        times = managed.times if maker is None else {**managed.times, maker: print_time(now)}
+        return Managed(owners, times), maker
 
-    def _with_final_manager(self, owners: dict[Manager, Owned], manager: str) -> Change:
-        """Gives the fields of the current operation to the manager."""
+    def _give_to_manager(self, owners: dict[Manager, Owned], manager: str) -> Manager | None:
+        """Gives the fields of the current operation to the manager, and returns it; None if there are none."""
         current = owners.pop(_CURRENT, None)
         fields = current.fields - _NEVER_OWNED if current is not None else FieldSet()
-        maker = Manager.for_write(manager, UPDATE, self._api_version, self._subresource) if fields else None
-        if maker is not None:
-            if maker in owners:
-                fields |= owners[maker].fields
-            owners[maker] = Owned(fields, self._api_version)
-        return Change({owner: owned.with_fields(managed_fields.intern(owned.fields)) for owner, owned in owners.items()}, maker)
+        if not fields:
+            return None
+        maker = Manager.for_write(manager, UPDATE, self._api_version, self._subresource)
+        if maker in owners:
+            fields |= owners[maker].fields
+        owners[maker] = Owned(fields, self._api_version)
+        return maker
 
     # --- Apply --------------------------------------------------------------------------------------------------------
 
@@ -350,7 +361,9 @@ class FieldManager:
         except TypingError as error:
             what = f"failed to convert new object ({self._describe(live)}) to smd typed"
             raise uninterpreted_error(f"{problem}: {what}: {error}") from None
-        return self._attribute(None, without_managed_fields(live), managed, _BEFORE_FIRST_APPLY, now).cap_update_managers()
+        new = without_managed_fields(live)
+        difference = self._atom.compare(self._empty, new)
+        return self._attribute(self._empty, new, difference, managed, manager=_BEFORE_FIRST_APPLY, now=now)[0]
 
     def _apply(
         self, live: Object, applied: Any, managed: Managed, *, manager: str, force: bool, now: datetime
@@ -505,12 +518,8 @@ class FieldManager:
         namespace, name = (value if isinstance(value := metadata.get(key), str) else "" for key in ("namespace", "name"))
         return f"{namespace}/{name}; {self._gvk}"
 
-    def _set_entries(self, metadata: Object, managed: Managed, before: list[Any]) -> None:
-        """Sets managedFields in metadata that belong to the caller."""
-        written = managed_fields.encode(managed, sorted_keys=self._custom)
-        if not written:
-            return
-        self._set_metadata(metadata, before if managed_fields.are_same(written, before) else written)
+    def _encode(self, managed: Managed) -> list[dict[str, Any]]:
+        return managed_fields.encode(managed, sorted_keys=self._custom)
 
     def _set_metadata(self, metadata: Object, written: list[Any]) -> None:
         metadata["managedFields"] = written
@@ -521,12 +530,14 @@ class FieldManager:
 
     def _with_entries(self, obj: Object, managed: Managed, before: list[Any]) -> Object:
         """Returns the object with these managedFields; itself if it already has them."""
-        written = managed_fields.encode(managed, sorted_keys=self._custom)
-        if managed_fields.are_same(written, before) and before == _entries_of(obj):
+        written = self._encode(managed)
+        is_same = managed_fields.are_same(written, before)
+        if is_same and before == _entries_of(obj):
             return obj
         metadata = dict(obj.get("metadata") or {})
         metadata.pop("managedFields", None)
-        self._set_entries(metadata, managed, before)
+        if written:
+            self._set_metadata(metadata, before if is_same else written)
         return {**obj, "metadata": metadata}
 
 

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from fakekube.apimachinery.patch.apply import managed_fields
-from fakekube.apimachinery.patch.apply.atoms import Atom, Misfit, Typing, TypingError, is_same
+from fakekube.apimachinery.patch.apply.atoms import Atom, Difference, Misfit, Typing, TypingError, is_same
 from fakekube.apimachinery.patch.apply.fieldpath import EMPTY, LEAF, FieldSet, Path, Tree, field, union
 from fakekube.apimachinery.patch.apply.managed_fields import TREE_SIZE, Managed, Manager, Owned
 from fakekube.apimachinery.patch.apply.schema import atom_of, custom_atom_of
@@ -31,7 +31,7 @@ from fakekube.apimachinery.patch.literals import go_json
 from fakekube.apimachinery.schema.known_specs import SPEC
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.trees import text_of
-from fakekube.base.caches import BoundedCache, trim
+from fakekube.base.caches import BoundedCache
 from fakekube.base.golang.strings import bytes_of
 from fakekube.base.objects import Object
 
@@ -160,9 +160,7 @@ class Typed(NamedTuple):
         return self._replace_value(self.atom.extract(self.value, fields.tree))
 
     def compare(self, new: Typed) -> Comparison:
-        removed, modified, added = self.atom.compare(self.value, new.value)
-        changed = union(modified, added) if modified and added else modified or added
-        return Comparison(FieldSet(removed) if removed else EMPTY, FieldSet(changed) if changed else EMPTY)
+        return Comparison.of(self.atom.compare(self.value, new.value))
 
     def _replace_value(self, value: Any) -> Typed:
         return self if value is self.value else Typed(value, self.api_version, self.atom)
@@ -177,6 +175,12 @@ class Comparison(NamedTuple):
 
     removed: FieldSet
     changed: FieldSet
+
+    @classmethod
+    def of(cls, difference: Difference) -> Comparison:
+        removed, modified, added = difference
+        changed = union(modified, added) if modified and added else modified or added
+        return cls(FieldSet(removed) if removed else EMPTY, FieldSet(changed) if changed else EMPTY)
 
     def filter(self, keep: Filter | None) -> Comparison:
         return self if keep is None else Comparison(keep(self.removed), keep(self.changed))
@@ -392,69 +396,6 @@ class Updater:
             return merged
         gone = merged.named_field_set() - pruned.named_field_set()
         return merged.remove(gone & merged.with_named_fields(last.fields))
-
-
-# --- The effects of changes on managedFields, which are alike for the objects of one workload ------------------------
-# The owners after a change depend on the fields that the change removes, modifies or adds, on the owners before, and on
-# the manager. They do not depend on the object, if all owners have used its version.
-#
-# Invariant: the cache key identifies owned sets by the identity of their trees, which never change; the cache holds
-# references to them, so that no other tree gets the same identity.
-
-
-_MAX_CHANGES: Final = 1024
-
-
-class Change(NamedTuple):
-    """The outcome of a change."""
-
-    owners: dict[Manager, Owned]
-    """Must not be changed."""
-    maker: Manager | None
-    """The manager of the change; None if the change gives it no fields."""
-
-
-class Signature(NamedTuple):
-    """What the outcome of a change depends on."""
-
-    manager: str
-    changes: bytes
-    owners: tuple[tuple[Manager, int], ...]
-    """The owners before the change, with the identities of their sets."""
-
-
-class _Remembered(NamedTuple):
-    before: Owners
-    change: Change
-
-
-class Changes:
-    """The cached changes of the objects of one kind in one version."""
-
-    def __init__(self, api_version: str) -> None:
-        self._api_version = api_version
-        self._known: BoundedCache[Signature, _Remembered] = BoundedCache(_MAX_CHANGES)
-
-    def signature(self, comparison: Comparison, before: Owners, manager: str) -> Signature | None:
-        """Returns the cache key of a change; None if it cannot be cached."""
-        if not {owned.api_version for owned in before.values()} <= {self._api_version}:
-            return None
-        try:
-            text = orjson.dumps((comparison.removed.tree, comparison.changed.tree))
-        except orjson.JSONEncodeError:  # elements that are not valid UTF-8
-            return None
-        return Signature(manager, text, tuple([(owner, id(owned.fields.tree)) for owner, owned in before.items()]))
-
-    def find(self, signature: Signature | None) -> Change | None:
-        """Returns the cached outcome of a change."""
-        found = self._known.get(signature) if signature is not None else None
-        return found.change if found is not None else None
-
-    def keep(self, signature: Signature | None, before: Owners, change: Change) -> None:
-        """Caches the outcome of a change."""
-        if signature is not None:
-            kept = signature._replace(changes=trim(signature.changes))
-            self._known.add(kept, _Remembered(before, change), len(signature.changes))
 
 
 # --- The migration from client-side apply to server-side apply -------------------------------------------------------

@@ -7,13 +7,15 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.apimachinery.patch.apply import FieldManager
-from fakekube.apimachinery.patch.apply.fieldpath import EMPTY, FieldSet, field
-from fakekube.apimachinery.patch.apply.managed_fields import UPDATE, Manager, Owned
-from fakekube.apimachinery.patch.apply.updater import Change, Changes, Comparison
+from fakekube.apimachinery.patch.apply import FieldManager, managed_fields
+from fakekube.apimachinery.patch.apply.atoms import Difference
+from fakekube.apimachinery.patch.apply.changes import Change, Changes
+from fakekube.apimachinery.patch.apply.fieldpath import FieldSet, field
+from fakekube.apimachinery.patch.apply.managed_fields import UPDATE, Managed, Manager, Owned
 from fakekube.apimachinery.schema import builtin
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -47,23 +49,58 @@ def test_cached_and_uncached_managers_write_equal_managed_fields(changes: list[t
         live = copy.deepcopy(new)
 
 
-def test_cached_change_is_keyed_by_comparison_manager_and_owners() -> None:
-    changes = Changes("v1")
-    before = {ME: Owned(A, "v1")}
-    signature = changes.signature(Comparison(EMPTY, B), before, "you")
-    change = Change({}, None)
-    changes.keep(signature, before, change)
-    assert changes.find(changes.signature(Comparison(EMPTY, B), before, "you")) is change
-    for other in (
-        changes.signature(Comparison(B, EMPTY), before, "you"), changes.signature(Comparison(EMPTY, B), before, "me"),
-        changes.signature(Comparison(EMPTY, B), {ME: Owned(FieldSet(dict(A.tree)), "v1")}, "you"),
-    ):  # fmt: skip
-        assert changes.find(other) is None
+def entries(fields: FieldSet, **other: Any) -> list[dict[str, Any]]:
+    owned = Owned(managed_fields.intern(fields), "v1")
+    (entry,) = managed_fields.encode(Managed({ME: owned}, {ME: "2026-01-01T00:00:00Z"}))
+    return [{**entry, **other}]
 
 
-def test_changes_with_owners_of_other_versions_are_not_cached() -> None:
+def test_cached_change_is_keyed_by_difference_manager_and_entries() -> None:
     changes = Changes("v1")
-    signature = changes.signature(Comparison(EMPTY, B), {ME: Owned(A, "v2")}, "you")
-    assert signature is None
-    changes.keep(signature, {}, Change({}, None))
-    assert changes.find(None) is None
+    before = entries(A)
+    change = Change(before, [], False)
+    changes.keep(Difference(None, None, B.tree), change, "you")
+    assert changes.find(Difference(None, None, B.tree), entries(A, time="2026-01-02T00:00:00Z"), "you") is change
+    for difference, owned, manager in (
+        (Difference(B.tree, None, None), before, "you"),
+        (Difference(None, B.tree, None), before, "you"),
+        (Difference(None, None, B.tree), before, "me"),
+        (Difference(None, None, B.tree), entries(B), "you"),
+        (Difference(None, None, B.tree), entries(A, fieldsV1=dict(A.tree)), "you"),
+        (Difference(None, None, B.tree), [*before, *before], "you"),
+    ):
+        assert changes.find(difference, owned, manager) is None
+    for name in ("manager", "operation", "apiVersion", "subresource", "fieldsType"):
+        assert changes.find(Difference(None, None, B.tree), entries(A, **{name: "other"}), "you") is None
+
+
+@pytest.mark.parametrize("before", [entries(A, apiVersion="v2"), [{k: v for k, v in entries(A)[0].items() if k != "time"}]])
+def test_changes_of_entries_of_other_versions_and_without_times_are_not_cached(before: list[dict[str, Any]]) -> None:
+    changes = Changes("v1")
+    changes.keep(Difference(None, None, B.tree), Change(before, [], False), "you")
+    assert changes.find(Difference(None, None, B.tree), before, "you") is None
+
+
+def test_entries_that_a_cached_change_leaves_are_shared_and_in_the_order_of_their_times() -> None:
+    live: dict[str, Any] = {"metadata": {"name": "m", "uid": "u"}, "data": {"a": "1"}}
+    REMEMBERING.update(None, live, "first", NOW)
+    new: dict[str, Any] = {"metadata": {"name": "m", "uid": "u"}, "data": {"a": "1", "b": "1"}}
+    REMEMBERING.update(live, new, "second", NOW + timedelta(seconds=1))
+    for number, (changed, other, key) in enumerate((("first", "second", "a"), ("second", "first", "b")) * 2):
+        live, new = new, {"metadata": {"name": "m", "uid": "u"}, "data": {**new["data"], key: f"new-{number}"}}
+        REMEMBERING.update(live, new, changed, NOW + timedelta(seconds=2 + number))
+        before, after = live["metadata"]["managedFields"], new["metadata"]["managedFields"]
+        assert [(entry["manager"], entry["time"]) for entry in after] == [
+            (other, before[1]["time"]),
+            (changed, f"2026-01-02T03:04:{7 + number:02}Z"),
+        ]
+        assert (after[0] is before[1]) == (number >= 2)
+
+
+def test_an_update_that_changes_nothing_leaves_the_list_of_entries() -> None:
+    live: dict[str, Any] = {"metadata": {"name": "m", "uid": "u"}, "data": {"a": "1"}}
+    REMEMBERING.update(None, live, "first", NOW)
+    for _ in range(2):
+        new: dict[str, Any] = {"metadata": {"name": "m", "uid": "u"}, "data": {"a": "1"}}
+        REMEMBERING.update(live, new, "second", NOW)
+        assert new["metadata"]["managedFields"] is live["metadata"]["managedFields"]
