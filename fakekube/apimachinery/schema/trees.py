@@ -51,15 +51,24 @@ def text_of(tree: Any) -> bytes | None:
     return known if known is not None else _texts.add(kept := trim(text), kept, len(kept))
 
 
-def unchanged_parts(new: Mapping[str, Any], old: Mapping[str, Any], *, decoded: bool = False) -> dict[str, Any]:
-    """Returns the spec and the status of an old object, as far as those of the new one are the same objects in JSON.
-
-    `decoded`: both are decoded into a type without values of any form, so that equal numbers have the same text.
-    """
+def unchanged_parts(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the spec and the status of an old object, as far as those of the new one are the same objects in JSON."""
     if _PARTS.isdisjoint(new):
         return {}
-    are_same = are_equal if decoded else _are_identical
-    return {name: old[name] for name in _PARTS if type(new.get(name)) is dict and are_same(new[name], old.get(name))}
+    return {name: old[name] for name in _PARTS if type(new.get(name)) is dict and _are_identical(new[name], old.get(name))}
+
+
+def unchanged_members(type_: Type, new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the members of an old object that are the same in a new one; both are decoded into a type.
+
+    If the type has values of any form, in which equal numbers may have different texts, these are spec and status at most.
+    """
+    if holds_any_form(type_):
+        return unchanged_parts(new, old)
+    try:
+        return {name: item for name, item in old.items() if name in new and new[name] == item}
+    except RecursionError:
+        return {}
 
 
 def are_equal(one: Any, other: Any) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.schema import known_specs, printing
-from fakekube.apimachinery.schema.trees import holds_any_form, unchanged_parts
+from fakekube.apimachinery.schema.trees import unchanged_members
 from fakekube.apis.rest.field_labels import METADATA_LABELS, FieldReader, convert_field_label
 from fakekube.base.objects import StoredObject, group_resource, group_version
 
@@ -167,7 +167,7 @@ class Resource:
         if self.keep is not None:
             return self.keep(obj)
         type_ = self.storage_type
-        parts = {} if old is None else unchanged_parts(obj, old, decoded=not holds_any_form(type_))
+        parts = {} if old is None else unchanged_members(type_, obj, old)
         if known_specs.SPEC in obj and known_specs.SPEC not in parts:
             parts.update(known_specs.normalised_spec(type_, obj, stored=True, text=spec_text))
         printed: dict[str, Any] = printing.normalise(type_, obj, parts=parts)

@@ -181,8 +181,11 @@ class Strategy:
 
     def validate_metadata(self, context: WriteContext, meta: Object) -> list[FieldError]:
         """Validates the metadata of an object like that of a new one (ValidateObjectMeta with the rules of the kind)."""
-        rules = objectmeta.validate_rules_of_kind if context.metadata_is_valid else objectmeta.validate_object_meta
-        return rules(meta, context.resource.namespaced, self.name_errors, standard_finalizers=self.standard_finalizers)
+        if context.metadata_is_valid:
+            return objectmeta.validate_rules_of_kind(meta, self.name_errors, standard_finalizers=self.standard_finalizers)
+        return objectmeta.validate_object_meta(
+            meta, context.resource.namespaced, self.name_errors, standard_finalizers=self.standard_finalizers
+        )
 
     def validate_metadata_update(self, context: WriteContext, meta: Object, old: Object) -> list[FieldError]:
         """Validates the change of the metadata (ValidateObjectMetaUpdate)."""

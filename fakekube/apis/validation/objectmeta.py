@@ -22,11 +22,11 @@ Go's encoding/json; k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/helper
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import compress
 from operator import ne
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, Typed, forbidden, invalid, required, too_long
@@ -89,21 +89,22 @@ def validate_object_meta(
     return errors
 
 
+def _validate_generate_name(prefix: str, path: str) -> list[FieldError]:
+    return [invalid(path, prefix, text) for text in names.path_segment(prefix, True)]
+
+
 def validate_generate_name(prefix: str, name_errors: NameCheck, path: str = "metadata") -> list[FieldError]:
     """Validates a generateName that is not empty."""
     return [invalid(f"{path}.generateName", prefix, text) for text in name_errors(prefix, True)]
 
 
-def validate_rules_of_kind(
-    meta: Meta, namespaced: bool, name_errors: NameCheck, *, standard_finalizers: bool = True
-) -> list[FieldError]:
-    """Returns what `validate_object_meta` returns, if `validate_common_update` has accepted the metadata.
+def validate_rules_of_kind(meta: Meta, name_errors: NameCheck, *, standard_finalizers: bool = True) -> list[FieldError]:
+    """Returns what `validate_object_meta` returns for an update of which `validate_common_update` has accepted the metadata.
 
-    What that leaves to the kinds are the name rule and the standard finalizers.
+    What that leaves to the kinds are the rule of a generateName and the standard finalizers; the name is that of the stored one.
     """
-    prefix, name = meta.get("generateName"), meta["name"]
+    prefix = meta.get("generateName")
     errors = validate_generate_name(prefix, name_errors) if prefix else []
-    errors += [invalid("metadata.name", name, text) for text in name_errors(name, False)]
     return errors + validate_standard_finalizers(meta) if standard_finalizers else errors
 
 
@@ -134,9 +135,16 @@ def _validate_change(new: Meta, old: Meta) -> list[FieldError]:
     return errors
 
 
-def validate_common_update(new: Meta, old: Meta, namespaced: bool) -> list[FieldError]:
-    """Runs the checks of every update that come before those of the kind (validateCommonFields)."""
-    errors = validate_object_meta(new, namespaced, names.path_segment, standard_finalizers=False)
+def validate_common_update(new: Meta, old: Meta) -> list[FieldError]:
+    """Runs the checks of every update that come before those of the kind (validateCommonFields).
+
+    `new` has the name and the namespace of `old`. What is as it was there is valid: it was validated when it was stored.
+    """
+    errors: list[FieldError] = []
+    for field, check in _MUTABLE_FIELDS:
+        value = new.get(field)
+        if value and value != old.get(field):
+            errors += check(value, f"metadata.{field}")
     if not errors:  # only the comparison with the old metadata is left
         return _validate_change(new, old)
     return errors + validate_object_meta_update(new, old, standard_finalizers=False)
@@ -313,6 +321,17 @@ def _validate_manager(manager: str, path: str) -> list[FieldError]:
             errors.append(invalid(path, manager, text))
         position += _byte_length(character)
     return errors
+
+
+#: What `validate_object_meta` checks of the fields that an update can change, in the order of the checks.
+_MUTABLE_FIELDS: Final[tuple[tuple[str, Callable[[Any, str], list[FieldError]]], ...]] = (
+    ("generateName", _validate_generate_name),
+    ("labels", validate_labels),
+    ("annotations", validate_annotations),
+    ("ownerReferences", _validate_owner_references),
+    ("finalizers", _validate_finalizers),
+    ("managedFields", _validate_managed_fields),
+)
 
 
 class _Field(NamedTuple):

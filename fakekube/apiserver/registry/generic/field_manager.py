@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from fakekube.apimachinery.patch.apply import FieldManager, decode_unstructured, excluding, without_managed_fields
+from fakekube.apimachinery.patch.apply import FieldManager, decode_unstructured, excluding
 from fakekube.apimachinery.patch.apply.updater import ScaleMapping
 from fakekube.apimachinery.schema import known_specs, printing
 from fakekube.apimachinery.schema.model import Type
-from fakekube.apimachinery.schema.trees import are_equal, holds_any_form, unchanged_parts
+from fakekube.apimachinery.schema.trees import are_equal, unchanged_members
 from fakekube.apis.rest.cluster_access import Recorded
 from fakekube.apis.rest.resource import Registry, Resource
 from fakekube.apis.rest.strategy import Subresource
@@ -50,9 +50,8 @@ def update(scope: Scope, live: Object | None, new: Object, manager: str) -> Obje
     if not scope.resource.custom:
         type_ = scope.type
         if live is not None:
-            parts = unchanged_parts(new, live, decoded=not holds_any_form(type_))
-            if are_equal(new["metadata"], without_managed_fields(live)["metadata"]):  # stored ones are normalised
-                parts["metadata"] = new["metadata"]
+            parts = unchanged_members(type_, new, live)  # stored ones are normalised
+            parts.pop("metadata", None)  # which are set below
         if known_specs.SPEC in new and known_specs.SPEC not in parts:
             spec_text = known_specs.text_of_spec(type_, new)
         if live is None and not requested:

@@ -411,7 +411,7 @@ def _prepare_for_update(scope: Scope, obj: Object, document: Document, check: Ch
         context.warnings.extend(strategy.warnings(context, obj, old))
         check(stored, stored)
         return stored
-    errors = objectmeta.validate_common_update(meta, old["metadata"], scope.resource.namespaced)
+    errors = objectmeta.validate_common_update(meta, old["metadata"])
     context.metadata_is_valid = not errors
     errors += _kind_errors(scope, strategy, obj, old)
     if errors:

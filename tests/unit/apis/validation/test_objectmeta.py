@@ -12,13 +12,12 @@ from fakekube.apis.validation import names, objectmeta
 from fakekube.apis.validation.names import NameCheck
 
 TEXTS = st.sampled_from(["", "a", "A", "a.b", "a/b", "-", ".", "x" * 64, "kubernetes", "orphan", "foregroundDeletion", "e.com/x"])
-OLD = {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "1", "generation": 1}
+OLD = {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "1"}
 
 METADATA = st.fixed_dictionaries(
     {"name": TEXTS, "namespace": st.sampled_from(["n", ""]), "resourceVersion": st.just("1"), "uid": st.just("u")},
     optional={
         "generateName": TEXTS,
-        "generation": st.integers(-1, 2),
         "labels": st.dictionaries(TEXTS, TEXTS, max_size=2),
         "annotations": st.dictionaries(TEXTS, TEXTS, max_size=2),
         "finalizers": st.lists(TEXTS, max_size=3),
@@ -37,17 +36,31 @@ def test_kind_rules_complete_common_metadata_validation(
     name_errors: NameCheck, standard: bool, meta: dict[str, Any], namespaced: bool
 ) -> None:
     old = {**OLD, "name": meta["name"], "namespace": meta["namespace"]}
-    if objectmeta.validate_common_update(meta, old, namespaced):
+    if objectmeta.validate_object_meta(old, namespaced, name_errors):  # it cannot be stored
+        return
+    if objectmeta.validate_common_update(meta, old):
         return
     whole = objectmeta.validate_object_meta(meta, namespaced, name_errors, standard_finalizers=standard)
-    assert objectmeta.validate_rules_of_kind(meta, namespaced, name_errors, standard_finalizers=standard) == whole
+    assert objectmeta.validate_rules_of_kind(meta, name_errors, standard_finalizers=standard) == whole
     change = objectmeta.validate_object_meta_update(meta, old, standard_finalizers=standard)
     assert change == (objectmeta.validate_standard_finalizers(meta) if standard else [])
+
+
+@given(meta=METADATA, kept=st.sets(st.sampled_from(["labels", "annotations", "ownerReferences", "finalizers", "managedFields"])))
+def test_common_validation_of_an_update_is_that_of_the_whole_metadata(meta: dict[str, Any], kept: set[str]) -> None:
+    meta |= {"name": "a", "namespace": "n"}
+    old = {**OLD, **{field: meta[field] for field in kept & meta.keys()}}
+    if objectmeta.validate_object_meta(old, True, names.path_segment, standard_finalizers=False):  # it cannot be stored
+        return
+    whole = objectmeta.validate_object_meta(meta, True, names.path_segment, standard_finalizers=False)
+    if whole:
+        whole += objectmeta.validate_object_meta_update(meta, old, standard_finalizers=False)
+    assert objectmeta.validate_common_update(meta, old) == whole
 
 
 @pytest.mark.parametrize("field", objectmeta.IMMUTABLE_FIELDS)
 def test_immutable_metadata_fields_are_reported(field: str) -> None:
     new: dict[str, Any] = {**OLD, field: "b"}
-    errors = objectmeta.validate_common_update(new, OLD, True)
+    errors = objectmeta.validate_common_update(new, OLD)
     assert [error.path for error in errors] == [f"metadata.{field}"] * len(errors)
     assert errors
