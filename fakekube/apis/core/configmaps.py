@@ -33,7 +33,7 @@ class ConfigMapStrategy(Strategy):
                 errors.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
         if binary:
             errors += validate_data_keys(binary, "binaryData")
-        size = sum(len(bytes_of(text)) for text in data.values()) + sum(map(size_of_base64, binary.values()))
+        size = len(bytes_of("".join(data.values()))) + sum(map(size_of_base64, binary.values()))
         return [*errors, too_long("[]", MAX_SECRET_SIZE)] if size > MAX_SECRET_SIZE else errors
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:

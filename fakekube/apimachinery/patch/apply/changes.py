@@ -10,7 +10,7 @@ are, are shared.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -69,13 +69,9 @@ class Change(NamedTuple):
         return made
 
 
-class _Key(NamedTuple):
-    """What the outcome of a change depends on."""
-
-    difference: bytes
-    manager: str
-    before: tuple[tuple[Any, ...], ...]
-    """What the entries say but for their times, with the identities of their sets."""
+_Key = tuple[bytes, str, Hashable]
+"""What the outcome of a change depends on: the text of the difference, the manager, and what the entries before say but for their
+times, with the identities of their sets. (To make a named tuple takes longer than to find one.)"""
 
 
 class Changes:
@@ -94,7 +90,8 @@ class Changes:
         """Caches the outcome of a change, unless it depends on the object: some entry is of another version."""
         key = _key_of(difference, change.before, manager)
         if key is not None and all(entry["apiVersion"] == self._api_version and "time" in entry for entry in change.before):
-            self._known.add(key._replace(difference=trim(key.difference)), change, len(key.difference))
+            text, *_ = key
+            self._known.add((trim(text), *key[1:]), change, len(text))
 
 
 def _key_of(difference: Difference, before: Sequence[Mapping[str, Any]], manager: str) -> _Key | None:
@@ -104,7 +101,7 @@ def _key_of(difference: Difference, before: Sequence[Mapping[str, Any]], manager
         text = orjson.dumps((removed, modified, added))
     except orjson.JSONEncodeError:  # elements that are not valid UTF-8
         return None
-    return _Key(text, manager, tuple(map(_said_by, before)))
+    return text, manager, tuple(map(_said_by, before))
 
 
 def _said_by(entry: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -41,17 +41,18 @@ def update(scope: Scope, live: Object | None, new: Object, manager: str) -> Obje
     """
     if scope.resource.to_storage is not None and not scope.resource.custom:
         return _update_by_way_of_storage(scope, live, new, manager)
+    parts: Object = {}
+    if live is not None and not scope.resource.custom:
+        parts = unchanged_members(scope.type, new, live)  # stored ones are normalised
+        if "metadata" in parts:
+            parts["metadata"] = new["metadata"]  # which are changed below
     # The requested managedFields need no other form; an empty list, which is not printed, resets those of the object.
     requested = new["metadata"].pop("managedFields", None)
     fields, name, now = _manager_of(scope), _manager_name(scope, manager), scope.backend.clock.now()
-    parts: Object = {}
     spec_text = creation = None
     printed = new
     if not scope.resource.custom:
         type_ = scope.type
-        if live is not None:
-            parts = unchanged_members(type_, new, live)  # stored ones are normalised
-            parts.pop("metadata", None)  # which are set below
         if known_specs.SPEC in new and known_specs.SPEC not in parts:
             spec_text = known_specs.text_of_spec(type_, new)
         if live is None and not requested:
