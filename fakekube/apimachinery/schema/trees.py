@@ -123,7 +123,10 @@ _COPIED_METADATA: Final = frozenset({"annotations", "finalizers", "labels", "own
 
 def copy_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a copy of the metadata of a stored object, which shares managedFields: these are never changed in place."""
-    return {name: deep_copy(item) if name in _COPIED_METADATA else item for name, item in metadata.items()}
+    copy = dict(metadata)
+    for name in _COPIED_METADATA & copy.keys():
+        copy[name] = deep_copy(copy[name])
+    return copy
 
 
 def copy_with_texts(value: Any) -> Any:
