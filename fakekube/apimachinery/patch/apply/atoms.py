@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from fakekube.apimachinery.patch.apply.fieldpath import LEAF, Tree, print_element, union
 from fakekube.base.golang.json_writer import RawObject
@@ -62,16 +62,12 @@ class Misfit(Exception):
     """A value does not conform to its type; `Atom.check` says why."""
 
 
-class Difference(NamedTuple):
-    """The result of comparing two values; None for an empty tree."""
+Difference = tuple[Tree | None, Tree | None, Tree | None]
+"""The result of comparing two values: what was removed, modified and added; None for an empty tree. (To make a named tuple takes
+longer than to compare a value.)"""
 
-    removed: Tree | None
-    modified: Tree | None
-    added: Tree | None
-
-
-NOTHING: Final = Difference(None, None, None)
-_MODIFIED: Final = Difference(None, LEAF, None)
+NOTHING: Final[Difference] = (None, None, None)
+_MODIFIED: Final[Difference] = (None, LEAF, None)
 
 #: The classes of containers; any other value is a leaf for every atom.
 CONTAINERS: Final = frozenset({dict, list})
@@ -284,7 +280,8 @@ class Choice(Atom):
         if before is after:
             return found
         other = before.compare(old, new)
-        return Difference(*map(_join, found, other))
+        removed, modified, added = map(_join, found, other)
+        return removed, modified, added
 
     def merge(self, live: Any, applied: Any) -> Any:
         return self._alternative_for(applied).merge(live, applied)

@@ -96,9 +96,8 @@ class Changes:
 
 def _key_of(difference: Difference, before: Sequence[Mapping[str, Any]], manager: str) -> _Key | None:
     """Returns the cache key of a change; None if it cannot be cached."""
-    removed, modified, added = difference
     try:
-        text = orjson.dumps((removed, modified, added))
+        text = orjson.dumps(difference)
     except orjson.JSONEncodeError:  # elements that are not valid UTF-8
         return None
     return text, manager, tuple(map(_said_by, before))

@@ -86,7 +86,7 @@ def _difference_of(removed: Tree, modified: Tree, added: Tree) -> Difference:
     """Makes a difference of trees, which may be empty and belong to it."""
     if not (removed or modified or added):
         return NOTHING
-    return Difference(removed or None, modified or None, added or None)
+    return removed or None, modified or None, added or None
 
 
 def _with_parts(leaves: Tree, parts: tuple[_Step, ...], value: Mapping[str, Any]) -> Tree:
@@ -239,7 +239,7 @@ class Map(Atom):
             return self.compare_leaf(old, new)
         if not before:
             plan = self._plan(after)
-            return Difference(None, None, _with_parts(plan.leaves, plan.parts, after))
+            return None, None, _with_parts(plan.leaves, plan.parts, after)
         removed: Tree = {}
         modified: Tree = {}
         added: Tree = {}
@@ -560,8 +560,8 @@ class ItemList(Atom):
         if repeated == 0:
             return self._item.compare(old, new)
         if repeated == 2:
-            return NOTHING if is_same(list(old), list(new)) else Difference(None, LEAF, None)
-        return Difference(self._presence_of(old), None, self._presence_of(new))
+            return NOTHING if is_same(list(old), list(new)) else (None, LEAF, None)
+        return self._presence_of(old), None, self._presence_of(new)
 
     def merge(self, live: Any, applied: Any) -> Any:
         before, items = _items(live), _items(applied)

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.apimachinery.patch.apply import FieldManager, managed_fields
-from fakekube.apimachinery.patch.apply.atoms import Difference
 from fakekube.apimachinery.patch.apply.changes import Change, Changes
 from fakekube.apimachinery.patch.apply.fieldpath import FieldSet, field
 from fakekube.apimachinery.patch.apply.managed_fields import UPDATE, Managed, Manager, Owned
@@ -59,26 +58,26 @@ def test_cached_change_is_keyed_by_difference_manager_and_entries() -> None:
     changes = Changes("v1")
     before = entries(A)
     change = Change(before, [], False)
-    changes.keep(Difference(None, None, B.tree), change, "you")
-    assert changes.find(Difference(None, None, B.tree), entries(A, time="2026-01-02T00:00:00Z"), "you") is change
+    changes.keep((None, None, B.tree), change, "you")
+    assert changes.find((None, None, B.tree), entries(A, time="2026-01-02T00:00:00Z"), "you") is change
     for difference, owned, manager in (
-        (Difference(B.tree, None, None), before, "you"),
-        (Difference(None, B.tree, None), before, "you"),
-        (Difference(None, None, B.tree), before, "me"),
-        (Difference(None, None, B.tree), entries(B), "you"),
-        (Difference(None, None, B.tree), entries(A, fieldsV1=dict(A.tree)), "you"),
-        (Difference(None, None, B.tree), [*before, *before], "you"),
+        ((B.tree, None, None), before, "you"),
+        ((None, B.tree, None), before, "you"),
+        ((None, None, B.tree), before, "me"),
+        ((None, None, B.tree), entries(B), "you"),
+        ((None, None, B.tree), entries(A, fieldsV1=dict(A.tree)), "you"),
+        ((None, None, B.tree), [*before, *before], "you"),
     ):
         assert changes.find(difference, owned, manager) is None
     for name in ("manager", "operation", "apiVersion", "subresource", "fieldsType"):
-        assert changes.find(Difference(None, None, B.tree), entries(A, **{name: "other"}), "you") is None
+        assert changes.find((None, None, B.tree), entries(A, **{name: "other"}), "you") is None
 
 
 @pytest.mark.parametrize("before", [entries(A, apiVersion="v2"), [{k: v for k, v in entries(A)[0].items() if k != "time"}]])
 def test_changes_of_entries_of_other_versions_and_without_times_are_not_cached(before: list[dict[str, Any]]) -> None:
     changes = Changes("v1")
-    changes.keep(Difference(None, None, B.tree), Change(before, [], False), "you")
-    assert changes.find(Difference(None, None, B.tree), before, "you") is None
+    changes.keep((None, None, B.tree), Change(before, [], False), "you")
+    assert changes.find((None, None, B.tree), before, "you") is None
 
 
 def test_entries_that_a_cached_change_leaves_are_shared_and_in_the_order_of_their_times() -> None:

@@ -65,15 +65,15 @@ def test_omitted_keys_use_their_defaults() -> None:
     ("old", "new", "difference"),
     [
         (["a", "b"], ["b", "a"], NOTHING),
-        (["a"], ["a", "b"], Difference(None, None, {'v:"b"': {}})),
-        (["a", "b"], ["b"], Difference({'v:"a"': {}}, None, None)),
+        (["a"], ["a", "b"], (None, None, {'v:"b"': {}})),
+        (["a", "b"], ["b"], ({'v:"a"': {}}, None, None)),
         ([], [], NOTHING),
-        (None, [], Difference(None, {}, None)),
-        (["a", "a"], ["a"], Difference({'v:"a"': {}}, None, {'v:"a"': {}})),
-        (["a"], ["a", "a"], Difference({'v:"a"': {}}, None, {'v:"a"': {}})),
+        (None, [], (None, {}, None)),
+        (["a", "a"], ["a"], ({'v:"a"': {}}, None, {'v:"a"': {}})),
+        (["a"], ["a", "a"], ({'v:"a"': {}}, None, {'v:"a"': {}})),
         (["a", "a"], ["a", "a"], NOTHING),
-        (["a", "a"], ["a", "a", "a"], Difference(None, {'v:"a"': {}}, None)),
-        (["a", "a"], [], Difference({'v:"a"': {}}, None, None)),
+        (["a", "a"], ["a", "a", "a"], (None, {'v:"a"': {}}, None)),
+        (["a", "a"], [], ({'v:"a"': {}}, None, None)),
     ],
 )
 def test_comparisons_of_sets(old: Any, new: Any, difference: Difference) -> None:
@@ -82,7 +82,7 @@ def test_comparisons_of_sets(old: Any, new: Any, difference: Difference) -> None
 
 def test_comparisons_of_keyed_lists() -> None:
     found = ITEMS.compare(items("a1 b c"), items("a2 c d1"))
-    assert found == Difference(
+    assert found == (
         {'k:{"name":"b"}': {".": {}, "f:name": {}}},
         {'k:{"name":"a"}': {"f:value": {}}},
         {'k:{"name":"d"}': {".": {}, "f:name": {}, "f:value": {}}},
@@ -115,7 +115,7 @@ def test_keyless_items_are_typing_errors_in_comparisons() -> None:
 
 def test_atomic_lists_are_leaves() -> None:
     assert ATOMS.field_set(["a"]) == {}
-    assert ATOMS.compare(["a"], ["b"]) == Difference(None, {}, None)
+    assert ATOMS.compare(["a"], ["b"]) == (None, {}, None)
     assert ATOMS.compare(["a"], ["a"]) is NOTHING
     assert ATOMS.merge(["a"], ["b"]) == ["b"]
     assert ATOMS.remove(["a"], {"i:0": {}}) is None

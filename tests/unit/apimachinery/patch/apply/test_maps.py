@@ -49,17 +49,17 @@ def test_presence_of_structs_and_atomic_maps() -> None:
     ("old", "new", "difference"),
     [
         ({"a": "1"}, {"a": "1"}, NOTHING),
-        ({"a": "1"}, {"a": "2"}, Difference(None, {"f:a": {}}, None)),
-        ({"a": "1"}, {}, Difference({"f:a": {}}, None, None)),
-        ({}, {"b": {"c": "1"}}, Difference(None, None, {"f:b": {".": {}, "f:c": {}}})),
-        ({"b": {}}, {"b": {"c": "1"}}, Difference(None, None, {"f:b": {"f:c": {}}})),
-        ({"b": None}, {"b": {"c": "1"}}, Difference(None, None, {"f:b": {"f:c": {}}})),
-        ({"b": None}, {"b": {}}, Difference(None, {"f:b": {}}, None)),
-        ({"any": 1}, {"any": True}, Difference(None, {"f:any": {}}, None)),
+        ({"a": "1"}, {"a": "2"}, (None, {"f:a": {}}, None)),
+        ({"a": "1"}, {}, ({"f:a": {}}, None, None)),
+        ({}, {"b": {"c": "1"}}, (None, None, {"f:b": {".": {}, "f:c": {}}})),
+        ({"b": {}}, {"b": {"c": "1"}}, (None, None, {"f:b": {"f:c": {}}})),
+        ({"b": None}, {"b": {"c": "1"}}, (None, None, {"f:b": {"f:c": {}}})),
+        ({"b": None}, {"b": {}}, (None, {"f:b": {}}, None)),
+        ({"any": 1}, {"any": True}, (None, {"f:any": {}}, None)),
         ({"any": 1}, {"any": 1.0}, NOTHING),
-        ({"any": 1}, {"any": {"x": 1}}, Difference(None, {"f:any": {}}, {"f:any": {"f:x": {}}})),
-        ({"any": {"x": 1}}, {"any": [1]}, Difference({"f:any": {"f:x": {}}}, {"f:any": {}}, None)),
-        ({"any": None}, {"any": 1}, Difference(None, {"f:any": {}}, None)),
+        ({"any": 1}, {"any": {"x": 1}}, (None, {"f:any": {}}, {"f:any": {"f:x": {}}})),
+        ({"any": {"x": 1}}, {"any": [1]}, ({"f:any": {"f:x": {}}}, {"f:any": {}}, None)),
+        ({"any": None}, {"any": 1}, (None, {"f:any": {}}, None)),
     ],
 )
 def test_struct_comparisons(old: Any, new: Any, difference: Difference) -> None:
@@ -129,4 +129,4 @@ def test_field_sets_below_atomic_parts_are_reconciled() -> None:
 def test_untyped_values() -> None:
     assert FREE.field_set({"x": [1]}) == {"f:x": {}}
     assert FREE.presence({"x": {}}) == {".": {}, "f:x": {}}
-    assert LABELS.compare("wrong", {"a": "1"}) == Difference(None, None, {"f:a": {}})
+    assert LABELS.compare("wrong", {"a": "1"}) == (None, None, {"f:a": {}})
