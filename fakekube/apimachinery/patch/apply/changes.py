@@ -43,7 +43,7 @@ class Change(NamedTuple):
         """Makes the outcome of a change.
 
         Args:
-            before: the entries before it, as `managed_fields.encode` writes them.
+            before: the entries before it, as `managed_fields.encode` writes them, each with a time.
             managed: the managers after it.
             maker: the manager of the change; None if the change gives it no fields.
             sorted_keys: see `managed_fields.encode`.
@@ -89,7 +89,7 @@ class Changes:
     def keep(self, difference: Difference, change: Change, manager: str) -> None:
         """Caches the outcome of a change, unless it depends on the object: some entry is of another version."""
         key = _key_of(difference, change.before, manager)
-        if key is not None and all(entry["apiVersion"] == self._api_version and "time" in entry for entry in change.before):
+        if key is not None and all(entry["apiVersion"] == self._api_version for entry in change.before):
             text, *_ = key
             self._known.add((trim(text), *key[1:]), change, len(text))
 

@@ -250,6 +250,11 @@ def intern(fields: FieldSet) -> FieldSet:
     return _share(fields.tree, fields).fields
 
 
+def are_shared(entries: list[Any]) -> bool:
+    """Reports whether the sets of all entries are those that equal ones share."""
+    return all(id(entry.get("fieldsV1")) in _by_identity for entry in entries)
+
+
 def is_interned(fields: FieldSet) -> bool:
     """Reports whether the tree of a set is that of the shared instance."""
     return id(fields.tree) in _by_identity

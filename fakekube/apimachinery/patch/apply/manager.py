@@ -218,9 +218,7 @@ class FieldManager:
                 self._set_metadata(metadata, before)
             return
         if written:
-            self._set_metadata(
-                metadata, before if written is not before and managed_fields.are_same(written, before) else written
-            )
+            self._set_metadata(metadata, written)
 
     def creation_of(self, new: Object, manager: str, spec_text: bytes | None = None) -> Hashable | None:
         """Returns what the managedFields of a new object depend on: the spec, and which members the rest has; None if unknown.
@@ -287,14 +285,17 @@ class FieldManager:
         managed = _decode_or_empty(before)
         if not managed.owners and _has_uid(old):
             return []
-        entries = self._encode(managed)  # with shared sets, which those of an object that was made again from its text are not
-        change = self._changes.find(difference, entries, manager)
-        if change is not None:
-            return change.entries(entries, now)
+        if not managed_fields.are_shared(before):  # of an object that was made again from its text
+            before = self._encode(managed)
+            change = self._changes.find(difference, before, manager)
+            if change is not None:
+                return change.entries(before, now)
         after, maker = self._attribute(old, new, difference, managed, manager=manager, now=now)
-        if len(after.owners) <= managed_fields.MAX_UPDATE_MANAGERS:  # else it depends on times which of them are merged
-            self._changes.keep(difference, Change.of(entries, after, maker, sorted_keys=self._custom), manager)
-        return self._encode(after.cap_update_managers())
+        if len(after.owners) > managed_fields.MAX_UPDATE_MANAGERS or len(managed.times) < len(before):
+            return self._encode(after.cap_update_managers())  # of which the oldest are merged
+        change = Change.of(before, after, maker, sorted_keys=self._custom)
+        self._changes.keep(difference, change, manager)
+        return change.entries(before, now)
 
     def _attribute(
         self, old: Object, new: Object, difference: Difference, managed: Managed, *, manager: str, now: datetime
