@@ -39,7 +39,9 @@ class Change(NamedTuple):
     """Whether all entries stay as they are."""
 
     @classmethod
-    def of(cls, before: Sequence[Mapping[str, Any]], managed: Managed, maker: Manager | None, *, sorted_keys: bool) -> Change:
+    def from_managers(
+        cls, before: Sequence[Mapping[str, Any]], managed: Managed, maker: Manager | None, *, sorted_keys: bool
+    ) -> Change:
         """Makes the outcome of a change.
 
         Args:
@@ -100,10 +102,10 @@ def _key_of(difference: Difference, before: Sequence[Mapping[str, Any]], manager
         text = orjson.dumps(difference)
     except orjson.JSONEncodeError:  # elements that are not valid UTF-8
         return None
-    return text, manager, tuple(map(_said_by, before))
+    return text, manager, tuple(map(_content_of, before))
 
 
-def _said_by(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+def _content_of(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     get = entry.get
     fields = id(get("fieldsV1"))
     return get("manager"), get("operation"), get("apiVersion"), get("subresource"), get("fieldsType"), "time" in entry, fields

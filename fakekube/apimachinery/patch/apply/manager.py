@@ -293,7 +293,7 @@ class FieldManager:
         after, maker = self._attribute(old, new, difference, managed, manager=manager, now=now)
         if len(after.owners) > managed_fields.MAX_UPDATE_MANAGERS or len(managed.times) < len(before):
             return self._encode(after.cap_update_managers())  # of which the oldest are merged
-        change = Change.of(before, after, maker, sorted_keys=self._custom)
+        change = Change.from_managers(before, after, maker, sorted_keys=self._custom)
         self._changes.keep(difference, change, manager)
         return change.entries(before, now)
 
@@ -301,7 +301,7 @@ class FieldManager:
         self, old: Object, new: Object, difference: Difference, managed: Managed, *, manager: str, now: datetime
     ) -> tuple[Managed, Manager | None]:
         """Returns the managers after a change, and its manager if the change gives it fields."""
-        comparison = self._updater.without_reset_fields(Comparison.of(difference), self._api_version)
+        comparison = self._updater.without_reset_fields(Comparison.from_difference(difference), self._api_version)
         owners = self._updater.update(self._as_typed(old), self._as_typed(new), managed.owners, _CURRENT, comparison)
         maker = self._give_to_manager(owners, manager)
         times = managed.times if maker is None else {**managed.times, maker: print_time(now)}

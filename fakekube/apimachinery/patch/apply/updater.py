@@ -160,7 +160,7 @@ class Typed(NamedTuple):
         return self._replace_value(self.atom.extract(self.value, fields.tree))
 
     def compare(self, new: Typed) -> Comparison:
-        return Comparison.of(self.atom.compare(self.value, new.value))
+        return Comparison.from_difference(self.atom.compare(self.value, new.value))
 
     def _replace_value(self, value: Any) -> Typed:
         return self if value is self.value else Typed(value, self.api_version, self.atom)
@@ -177,7 +177,7 @@ class Comparison(NamedTuple):
     changed: FieldSet
 
     @classmethod
-    def of(cls, difference: Difference) -> Comparison:
+    def from_difference(cls, difference: Difference) -> Comparison:
         removed, modified, added = difference
         changed = union(modified, added) if modified and added else modified or added
         return cls(FieldSet(removed) if removed else EMPTY, FieldSet(changed) if changed else EMPTY)
