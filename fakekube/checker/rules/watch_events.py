@@ -201,6 +201,7 @@ class FrequentBookmarks(Rule):
             and call.ended == CLOSED
             and (call.end or 0.0) - call.at < trial.idle_limit()  # later it may be an idle timeout
             and _ends_in_bookmark(call)
+            and not _is_used_as_list(call)
         ]
         if len(closed) > 1:
             return Verdict.failure(f"closes its watches after bookmarks ({len(closed)} times)", *trial.excerpt(closed))
@@ -210,6 +211,11 @@ class FrequentBookmarks(Rule):
 def _ends_in_bookmark(watch: Call) -> bool:
     """Reports whether the last event of a watch was a bookmark, or cannot be read."""
     return bool(watch.events) and watch.events[-1].type in ("BOOKMARK", "")
+
+
+def _is_used_as_list(watch: Call) -> bool:
+    """Reports whether the only bookmark of a watch completes its initial events: a client may go on with another watch then."""
+    return watch.sends_initial_events and sum(event.type == "BOOKMARK" for event in watch.events) == 1
 
 
 def _require_bookmarks(baseline: Baseline) -> None:
