@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 Path = tuple[str | int, ...]
 
-#: The parts of objects whose values are changed.
-PARTS = ("data", "spec", "binaryData")
+#: The fields of objects that are no content: what identifies an object, and what is observed of it.
+_NO_CONTENT = frozenset({"apiVersion", "kind", "metadata", "status"})
 #: How many changes of an object are tried until the API accepts one.
 _MOST_CHANGES = 12
 #: Texts that mean yes or no, each with the other one.
@@ -31,6 +31,17 @@ _OPPOSITES = {word: other for pair in _WORDS.items() for word, other in (pair, p
 _CHOICES = re.compile(r'supported values: (?P<choices>"[^"]*"(?:, "[^"]*")*)')
 #: A number, or an amount with a unit: 3, 1.5, 64Mi, 30s, 50%.
 _AMOUNT = re.compile(r"(?P<whole>\d{1,9})(?P<rest>(\.\d+)?[A-Za-z%]{0,3})")
+
+
+def is_content(part: str | int) -> bool:
+    """Reports whether a field of an object is content that says what is wanted: spec, data, rules, subjects, …"""
+    return part not in _NO_CONTENT
+
+
+def parts_of(obj: Object) -> Iterator[tuple[str, Any]]:
+    """Yields the fields of an object that are content, data and spec first."""
+    names = dict.fromkeys(("data", "spec", *obj))
+    return ((name, obj[name]) for name in names if name in obj and is_content(name))
 
 
 def other_values(value: Any, ending: str, times: int = 1) -> list[Any]:
@@ -97,10 +108,10 @@ def from_base64(value: str) -> bytes | None:
 
 
 def leaves_to_change(obj: Object) -> Iterator[tuple[Path, Any]]:
-    """Yields the paths and values of all strings, numbers and booleans in the data and the spec of an object."""
-    for part in PARTS:
-        for path, value in leaves_of(obj.get(part)):
-            if isinstance(value, str | int | float) and path:
+    """Yields the paths and values of all strings, numbers and booleans in the content of an object."""
+    for part, content in parts_of(obj):
+        for path, value in leaves_of(content):
+            if isinstance(value, str | int | float):
                 yield (part, *path), value
 
 
@@ -110,9 +121,9 @@ def is_encoded(obj: Object, path: Path) -> bool:
 
 
 def containers_of(obj: Object) -> Iterator[Path]:
-    """Yields the paths of all maps and lists in the data and the spec of an object that are not empty; not that of the spec."""
-    for part in PARTS:
-        for path in _containers_of(obj.get(part), (part,)):
+    """Yields the paths of all maps and lists in the content of an object that are not empty; not that of the spec."""
+    for part, content in parts_of(obj):
+        for path in _containers_of(content, (part,)):
             if path != ("spec",):
                 yield path
 

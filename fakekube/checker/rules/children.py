@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fakekube.checker.alterations import PARTS, at_path, leaves_to_change, patch_of, path_text
+from fakekube.checker.alterations import at_path, is_content, leaves_to_change, patch_of, path_text
 from fakekube.checker.comparison import state_of, values_of
 from fakekube.checker.reaction import children_of, filter_by_controller
 from fakekube.checker.rule import Rule
@@ -218,7 +218,7 @@ def _find_differing(trial: Trial, now: State, alike: tuple[Copy, Copy]) -> set[t
         (place, path)
         for place in now.keys() & usual.keys() & same.keys()
         for path, value in usual[place].items()
-        if path[0] in PARTS and not any(isinstance(part, int) for part in path)
+        if is_content(path[0]) and not any(isinstance(part, int) for part in path)
         if same[place].get(path) == value != now[place].get(path)
     }
 

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from fakekube.checker.alterations import PARTS, path_text
+from fakekube.checker.alterations import is_content, path_text
 from fakekube.checker.comparison import Compared
 from fakekube.checker.contents import AMOUNTS, SWITCHES, TEXTS, ZEROS, OtherContents, apply_and_await_quiet, apply_step, make_two
 from fakekube.checker.provocations import Budget
@@ -117,7 +117,7 @@ class KeptInStep(Rule):
         client watches it; what it does not watch, it may make once on purpose."""
         watched = {resource for resource in trial.baseline.reaction.children if has_own_watch(trial.baseline, resource)}
         for place, path in sorted(compared.stale(), key=str):
-            if place[0] in watched and path and path[0] in PARTS and compared.can_change(trial, place, path):
+            if place[0] in watched and path and is_content(path[0]) and compared.can_change(trial, place, path):
                 return place, path
         return None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.alterations import PARTS, is_number, path_text
+from fakekube.checker.alterations import is_content, is_number, parts_of, path_text
 from fakekube.checker.comparison import state_of, values_of_items
 from fakekube.checker.contents import AMOUNTS, TEXTS, OtherContents, apply_and_await_quiet, apply_step
 from fakekube.checker.reaction import is_time
@@ -126,7 +126,7 @@ def _follows(value: OtherValue, path: Path, old: Any, now: Any) -> bool:
     """Reports whether what has changed follows a value: a text with its mark, or the same number where no others count."""
     if isinstance(now, str) and value.mark in now:
         return True
-    return path[0] in PARTS and (old, now) == (value.original, value.first) and type(now) is type(value.first)
+    return is_content(path[0]) and (old, now) == (value.original, value.first) and type(now) is type(value.first)
 
 
 def is_behind(value: OtherValue, now: Any, items: Sequence[Any] = ()) -> bool:
@@ -243,9 +243,9 @@ def _delete(trial: Trial, copy: Copy, number: int) -> None:
 
 
 def _reference_change(obj: Object, old: str, new: str) -> Object:
-    """Returns a merge patch of the annotations, data and spec of an object that has the names of another copy."""
+    """Returns a merge patch of the annotations and the content of an object that has the names of another copy."""
     metadata = {"annotations": (obj.get("metadata") or {}).get("annotations") or {}}
-    parts = {"metadata": metadata, **{part: obj[part] for part in PARTS if part in obj}}
+    parts = {"metadata": metadata, **dict(parts_of(obj))}
     changed = {part: _with_name(value, old, new) for part, value in parts.items()}
     return {part: value for part, value in changed.items() if value != parts[part]}
 
@@ -267,7 +267,7 @@ def _changed_values(baseline: Baseline, before: State, after: State) -> Iterator
             was, now = old.get(path), new.get(path)
             if was == now or is_time(was) or is_time(now):
                 continue
-            if path[0] in PARTS or _is_written(baseline, place[0], path, was, now):
+            if is_content(path[0]) or _is_written(baseline, place[0], path, was, now):
                 yield place, path
 
 

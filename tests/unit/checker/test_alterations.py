@@ -12,6 +12,7 @@ from fakekube.checker.alterations import (
     changes_of_amounts,
     changes_of_texts,
     choices_of,
+    containers_of,
     is_amount,
     leaves_to_change,
     other_values,
@@ -106,3 +107,15 @@ def test_the_choices_are_read_from_the_refusal() -> None:
     refusal = 'Gauge "a" is invalid: spec.scale: Unsupported value: "x": supported values: "linear", "logarithmic", <nil>: wrong'
     assert choices_of(refusal) == ["linear", "logarithmic"]
     assert choices_of("Forbidden") == []
+
+
+def test_all_but_metadata_and_status_is_content() -> None:
+    binding = {
+        "kind": "RoleBinding",
+        "metadata": {"name": "x"},
+        "subjects": [{"name": "alice"}],
+        "status": {"phase": "on"},
+        "spec": {"n": 1},
+    }
+    assert list(leaves_to_change(binding)) == [(("spec", "n"), 1), (("subjects", 0, "name"), "alice")]
+    assert list(containers_of(binding)) == [("subjects",), ("subjects", 0)]
