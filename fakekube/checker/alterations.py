@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Path = tuple[str | int, ...]
 
 #: The fields of objects that are no content: what identifies an object, and what is observed of it.
-_NO_CONTENT = frozenset({"apiVersion", "kind", "metadata", "status"})
+_NO_CONTENT = ("metadata", "status", "apiVersion", "kind")
 #: How many changes of an object are tried until the API accepts one.
 _MOST_CHANGES = 12
 #: Texts that mean yes or no, each with the other one.

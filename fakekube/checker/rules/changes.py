@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
-from fakekube.checker.alterations import changes_of_all, from_base64
+from fakekube.checker.alterations import changes_of_all, from_base64, is_content
 from fakekube.checker.provocations import Budget
 from fakekube.checker.reaction import children_of, leaves_of
 from fakekube.checker.rule import Rule
@@ -261,8 +261,7 @@ def _with_change(objects: list[Object], number: int, ending: str, times: int) ->
 def _shapes(trial: Trial, copy: Copy, resource: str) -> set[tuple[str, ...]]:
     """Returns the paths of the values in the children of a copy, without their metadata and status."""
     parts = (
-        {part: value for part, value in child.items() if part not in ("metadata", "status", "apiVersion", "kind")}
-        for child in children_of(trial.cluster, copy, resource)
+        {part: value for part, value in child.items() if is_content(part)} for child in children_of(trial.cluster, copy, resource)
     )
     return {path for one in parts for path, _ in _leaves(one)}
 
