@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fakekube.checker.alterations import Path, from_base64, is_number, to_base64
 from fakekube.checker.contents import ADDED, collection_of
 from fakekube.checker.reaction import SYSTEM_FIELDS, children_of, is_time, leaves_of
-from fakekube.checker.writes import own_objects
+from fakekube.checker.writes import own_objects, writes_field
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class Compared:
         self._before, self._after = _effects_of(trial, unchanged), _effects_of(trial, changed)
         self._wanted, self._other = (_effects_of(trial, one) for one in fresh)
         self._changed, self._goes = changed, goes
+        self._observed = _observed_otherwise(trial, self._after, self._wanted)
 
     def _differences(self) -> Iterator[tuple[Place, Path, Any, Any, Any]]:
         """Yields the places of values that follow from the changes: the value before, the wanted and the present one."""
@@ -76,13 +77,18 @@ class Compared:
             if other is None or before is None or after is None:
                 continue
             for path, value in wanted.items():
-                old = before.get(path, _NOTHING)
-                if value != other.get(path, _NOTHING) or value == old or is_time(value):
+                old, now = before.get(path, _NOTHING), after.get(path, _NOTHING)
+                if value != other.get(path, _NOTHING) or value == old or is_time(value) or self._repeats_status(path, now):
                     continue
-                yield place, path, old, value, after.get(path, _NOTHING)
+                yield place, path, old, value, now
             for path in before.keys() - wanted.keys() - other.keys():
-                if path[0] in self._goes and not is_time(before[path]):
-                    yield place, path, before[path], _NOTHING, after.get(path, _NOTHING)
+                old, now = before[path], after.get(path, _NOTHING)
+                if path[0] in self._goes and not is_time(old) and not self._repeats_status(path, now):
+                    yield place, path, old, _NOTHING, now
+
+    def _repeats_status(self, path: Path, now: Any) -> bool:
+        """Reports whether a value that the client has made says what a controller says now of the changed object."""
+        return path[0] != "status" and str(now) in self._observed
 
     def stale(self) -> list[tuple[Place, Path]]:
         """Returns the values that are still those of before the change, or have them beside those of after it; and the objects
@@ -143,6 +149,19 @@ class Compared:
             except ApiError as error:
                 return error.code in (404, 409)
         return True
+
+
+def _observed_otherwise(trial: Trial, now: State, other: State) -> set[str]:
+    """Returns what controllers say in the status of a copy's objects, and not in that of another copy: a Job that has run stays
+    complete, whatever is changed later."""
+    return {
+        str(value)
+        for (resource, name), values in now.items()
+        for path, value in values.items()
+        if path[0] == "status" and path[-1] != "observedGeneration"
+        if other.get((resource, name), {}).get(path, _NOTHING) != value
+        if not any(writes_field(trial.baseline, resource, path[:length]) for length in range(1, len(path) + 1))
+    }
 
 
 def values_of_items(values: Mapping[Path, Any], path: Path) -> list[Any]:

@@ -27,6 +27,8 @@ OTHER = ("services", "{}-copy")
 #: The values of a child by the name of what changes, before and after.
 BEFORE = {("data", "text"): "hello", ("metadata", "labels", "team"): "green"}
 AFTER = {("data", "text"): "hello-x", ("metadata", "labels", "team"): "green-x"}
+#: In place of the run, and of copies: the client writes no field of an object.
+NOTHING_WRITTEN = SimpleNamespace(baseline=SimpleNamespace(reaction=SimpleNamespace(effects=())))
 
 
 def compared(monkeypatch: pytest.MonkeyPatch, now: Any, *, wanted: Any = None, other: Any = None) -> Compared:
@@ -35,7 +37,7 @@ def compared(monkeypatch: pytest.MonkeyPatch, now: Any, *, wanted: Any = None, o
     before = dict.fromkeys(wanted, BEFORE)
     states = iter([before, now, wanted, wanted if other is None else other])
     monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
-    known: Any = None
+    known: Any = NOTHING_WRITTEN
     return Compared(known, known, [known, known], known)
 
 
@@ -86,7 +88,7 @@ def test_words_that_stay_beside_the_new_ones_are_stale(
     path = (place, "sizes")
     states = iter([{CHILD: {path: "big small"}}, {CHILD: {path: now}}, {CHILD: {path: "big red"}}, {CHILD: {path: "big red"}}])
     monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
-    known: Any = None
+    known: Any = NOTHING_WRITTEN
     assert Compared(known, known, [known, known], known).stale() == ([(CHILD, path)] if stale else [])
 
 
@@ -95,8 +97,22 @@ def test_what_others_do_not_have_any_more_is_stale(monkeypatch: pytest.MonkeyPat
     before = {**BEFORE, gone: "yes", ("spec", "nodeName"): "node-0"}
     states = iter([{CHILD: before}, {CHILD: {**AFTER, gone: "yes"}}, {CHILD: AFTER}, {CHILD: AFTER}])
     monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
-    known: Any = None
+    known: Any = NOTHING_WRITTEN
     assert Compared(known, known, [known, known], known).stale() == [(CHILD, gone)]
+
+
+@pytest.mark.parametrize(("counted", "stale"), [(2, []), (0, [(CHILD, ("data", "done"))])])
+def test_what_repeats_the_status_of_the_changed_object_is_in_step(
+    counted: int, stale: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, done = ("jobs.batch", "{}"), ("data", "done")
+    run = {CHILD: {done: "2"}, job: {("status", "succeeded"): 2}}
+    changed = {CHILD: {done: "2"}, job: {("status", "succeeded"): counted}}
+    new = {CHILD: {done: "0"}, job: {}}
+    states = iter([run, changed, new, new])
+    monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
+    known: Any = NOTHING_WRITTEN
+    assert Compared(known, known, [known, known], known).stale() == stale
 
 
 def test_an_object_that_only_others_have_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +120,7 @@ def test_an_object_that_only_others_have_is_missing(monkeypatch: pytest.MonkeyPa
     more = {CHILD: AFTER, third: BEFORE}
     states = iter([{CHILD: BEFORE}, {CHILD: AFTER}, more, more])
     monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
-    known: Any = None
+    known: Any = NOTHING_WRITTEN
     found = Compared(known, known, [known, known], known)
     assert found.stale() == [(third, ())]
     assert found.can_change(known, third, ())
@@ -115,7 +131,7 @@ def test_objects_that_nobody_else_has_are_left_over_but_volumes(monkeypatch: pyt
     more = {CHILD: BEFORE, third: BEFORE, volume: BEFORE}
     states = iter([more, more, {CHILD: BEFORE}, {CHILD: BEFORE}])
     monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
-    known: Any = None
+    known: Any = NOTHING_WRITTEN
     assert Compared(known, known, [known, known], known).find_leftovers() == {third}
 
 
@@ -131,7 +147,7 @@ def test_a_number_in_a_status_may_only_grow(path: Any, now: Any, differs: bool, 
     plain = {CHILD: {**BEFORE, ("status", "count"): 3}}
     states = iter([{CHILD: AFTER}, {CHILD: {path: now}}, plain, plain])
     monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
-    known: Any = None
+    known: Any = NOTHING_WRITTEN
     assert Compared(known, known, [known, known], known).differs(CHILD, path) is differs
 
 
@@ -204,7 +220,7 @@ def test_conditions_are_compared_by_their_types(now: Any, stale: bool, monkeypat
     fresh = with_conditions(Ready="True")
     states = iter([with_conditions(Public="True", Ready="False"), with_conditions(**now), fresh, fresh])
     monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
-    known: Any = None
+    known: Any = NOTHING_WRITTEN
     found = Compared(known, known, [known, known], known)
     assert bool(found.stale()) is stale
     assert not found.differs(CHILD, ("status", "conditions", "Public", "status"))
@@ -226,7 +242,7 @@ def test_items_with_names_may_have_any_order(now: Any, stale: Any, monkeypatch: 
     before, wanted = {"main": "web:1", "side": "proxy:1"}, {"main": "web:2", "side": "proxy:1"}
     states = iter(map(child, (before, now, wanted, wanted)))
     monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
-    known: Any = None
+    known: Any = NOTHING_WRITTEN
     assert Compared(known, known, [known, known], known).stale() == stale
 
 
@@ -238,7 +254,7 @@ def test_a_list_in_a_status_may_contain_the_past(images: list[str], stale: bool,
     ]
     states = iter(past)
     monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
-    known: Any = None
+    known: Any = NOTHING_WRITTEN
     assert bool(Compared(known, known, [known, known], known).stale()) is stale
 
 

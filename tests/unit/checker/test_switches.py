@@ -52,6 +52,7 @@ class Run:
     def __init__(self, again: Callable[[Any, Any], Any], *values: OtherValue) -> None:
         self._again, self.values = again, values
         self.provoked_at, self.reaction_timeout, self.excerpt = 0, 1.0, list
+        self.baseline = SimpleNamespace(reaction=SimpleNamespace(effects=()))
         self.trace = SimpleNamespace(mark=lambda: 0)
         self.states: dict[str, Any] = {}
         self.copies = [self.stimulate()]
