@@ -11,14 +11,14 @@ from itertools import pairwise
 from statistics import mean
 from typing import TYPE_CHECKING
 
-from fakekube.checker.reaction import find_differences, is_time, states_around
+from fakekube.checker.reaction import find_differences, is_time, states_around, written_fields
 from fakekube.checker.rule import Rule
 from fakekube.checker.trace import LEASES
 from fakekube.checker.verdict import Verdict
 from fakekube.checker.writes import is_apply, require_writes, touch_objects, writes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Baseline, Trial
@@ -202,8 +202,9 @@ class NeedlessWrites(RequestEconomy):
             trial.wait(trial.baseline.seconds_to_react(1.0))
             calls = writes_of(trial.trace.since(mark))
             needless = _find_needless(calls, touched, before)
+            periodic = trial.baseline.periodic_fields()
             for call in calls:
-                if call.succeeded and _changes_only_times(trial, call):
+                if call.succeeded and _changes_only_times(trial, call, periodic.get(call.collection, ())):
                     needless.setdefault((call.verb, call.path), []).append(call)
             self.rounds.append(needless)
 
@@ -236,10 +237,16 @@ def _find_needless(
     return found
 
 
-def _changes_only_times(trial: Trial, call: Call) -> bool:
-    """Reports whether a write has replaced times in an object, and nothing else."""
+def _changes_only_times(trial: Trial, call: Call, periodic: Container[tuple[str, ...]]) -> bool:
+    """Reports whether a write has replaced times in an object, and nothing else.
+
+    Args:
+        trial: the run.
+        call: the write.
+        periodic: the fields that an idle client writes, too, to tell that it lives.
+    """
     states = states_around(trial.cluster, call, call.name)
-    if states is None:
+    if states is None or all(path in periodic for path in written_fields(trial.cluster, call, call.name)):
         return False
     changed = find_differences(*states).values()
     return bool(changed) and all(is_time(before) and is_time(after) for before, after in changed)
