@@ -9,7 +9,7 @@ import pytest
 
 from fakekube.checker import comparison
 from fakekube.checker.contents import SWITCHES, ZEROS, OtherValue
-from fakekube.checker.reaction import Copy
+from fakekube.checker.reaction import Copy, Effect, EffectKind
 from fakekube.checker.rules import switches
 from fakekube.checker.rules.switches import Switched, find_switches
 from fakekube.checker.verdict import NotExercised
@@ -130,6 +130,7 @@ def test_a_status_may_say_what_nobody_can_change(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setitem(globals(), "wanted", make)
     trial = replace_by(Run(run_once, PUBLIC), monkeypatch)
+    trial.baseline.reaction.effects = [Effect(EffectKind.FIELD, *WEB, ("status", "phase"))]
     monkeypatch.setattr(comparison.Compared, "can_change", lambda self, trial, place, path: place != PAGE)
     with pytest.raises(NotExercised, match="follows a switch"):
         Switched().provoke(trial)
