@@ -236,6 +236,29 @@ def judge_lists_beside_watch(trial: Trial) -> Verdict | None:
 _BESIDE = 5
 
 
+def judge_refused_writes(trial: Trial) -> Verdict | None:
+    """Judges whether all writes of one kind are refused as invalid in the baseline run, and repeated: they never succeed."""
+    if trial.rule is not None:  # a provocation may be the reason
+        return None
+    kinds: dict[tuple[str, str], list[Call]] = {}
+    for call in trial.trace.since():
+        if call.is_write:
+            kinds.setdefault((call.verb, call.resource), []).append(call)
+    for (verb, resource), calls in kinds.items():
+        repeated = max(Counter(call.path for call in calls).values())
+        if repeated >= _NEVER_ACCEPTED and all(call.status in _INVALID for call in calls):
+            message = calls[-1].answer.get("message") if isinstance(calls[-1].answer, dict) else ""
+            return Verdict.warning(
+                f"each {verb} of {resource} was refused with {calls[-1].status}, {len(calls)} times: {message}",
+                *trial.excerpt(calls),
+            )
+    return None
+
+
+#: The status codes by which the API says that a request cannot succeed, and how often one write is repeated then.
+_INVALID, _NEVER_ACCEPTED = frozenset({400, 422}), 4
+
+
 def judge_late_reaction(trial: Trial) -> Verdict | None:
     """Judges whether the client reacts to a copy only after it has listed or watched again, although an open watch had delivered
     the copy long before: it has lost the event."""

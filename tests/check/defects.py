@@ -157,6 +157,7 @@ DEFECTS = {
         Defect("N3-leaks", "never closes a connection", CONTROLLER, verdict="warn"),
         Defect("N3-gets", "reads each object every second", CONTROLLER),
         Defect("N3-writes", "writes what has not changed every second", CONTROLLER),
+        Defect("N3-invalid", "writes a status without the resourceVersion that the API asks for", CONTROLLER, verdict="warn"),
         Defect("N3-needless", "writes what has not changed whenever it looks at an object", CONTROLLER, verdict="warn"),
         Defect("S1-restart", "creates after a start what its first list lacks", CONTROLLER),
         Defect("S2-marker", "marks an object as done before its child exists, and believes the mark", CONTROLLER),

@@ -33,6 +33,8 @@ def update(api: Api, path: str, obj: Object, change: Change, *, uid: str, subres
         if not change(body):
             return obj
         _spoil(api, path, body, stale, change)
+        if active("N3-invalid") and subresource:
+            del body["metadata"]["resourceVersion"]
         if active("C2-no-revision") and not subresource:
             for part in ("resourceVersion", "managedFields"):
                 body["metadata"].pop(part, None)

@@ -17,6 +17,7 @@ from fakekube.checker.judges import (
     judge_late_reaction,
     judge_lists_beside_watch,
     judge_lost_conditions,
+    judge_refused_writes,
     judge_resumption,
     judge_start_of_watch,
     judge_stuck_revision,
@@ -86,6 +87,14 @@ _LINTS = (
     ),
     _Lint(
         RequestEconomy, "beside", "what is watched is listed again and again, and nothing has changed", judge_lists_beside_watch
+    ),
+    _Lint(
+        RequestEconomy,
+        "invalid",
+        "all writes of one kind are refused as invalid, and repeated",
+        judge_refused_writes,
+        advice="what is refused with 400 or 422 is never accepted: send what the API asks for",
+        source="API conventions, HTTP status codes (400 and 422: do not retry, fix the request)",
     ),
     _Lint(
         KeptFields,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fakekube.checker.execution import Inspections
-from fakekube.checker.judges import judge_lost_conditions
+from fakekube.checker.judges import judge_lost_conditions, judge_refused_writes
 from fakekube.checker.rules.unprovoked import EqualPauses, UserAgent
 from fakekube.checker.verdict import Verdict
 from fakekube.controllers.client import UnknownResource
@@ -113,3 +113,21 @@ def test_the_user_agent_is_that_of_requests_for_resources(resource: str, agent: 
     ]
     trial: Any = SimpleNamespace(trace=SimpleNamespace(since=lambda: calls))
     assert UserAgent().judge(trial).outcome == verdict
+
+
+@pytest.mark.parametrize(
+    ("statuses", "rule", "broken"),
+    [
+        ([422] * 4, None, True),
+        ([422] * 3, None, False),
+        ([422] * 4 + [200], None, False),
+        ([409] * 4, None, False),
+        ([422] * 4, object(), False),  # a provocation may be the reason
+    ],
+)
+def test_a_kind_of_write_that_is_never_accepted_is_suspicious(statuses: list[int], rule: Any, broken: bool) -> None:
+    kind = {"is_write": True, "verb": "update", "resource": "widgets/status", "path": "/widgets/wheel/status"}
+    calls = [SimpleNamespace(**kind, status=status, answer={"message": "must be specified"}) for status in statuses]
+    trial: Any = SimpleNamespace(rule=rule, trace=SimpleNamespace(since=lambda: calls), excerpt=list)
+    found = judge_refused_writes(trial)
+    assert str(found.outcome if found else "pass") == ("warn" if broken else "pass")
