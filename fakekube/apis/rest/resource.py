@@ -202,6 +202,8 @@ class Registry:
 
     def __init__(self, builtins: Sequence[Resource]) -> None:
         self._by_path: dict[tuple[str, str, str], Resource] = {}
+        self.state: object = self._by_path
+        """A value that differs after every change."""
         self._by_resource: dict[tuple[str, str], tuple[Resource, ...]] = {}
         self._kinds: tuple[object, dict[tuple[str, str, str], Resource]] = (None, {})
         self.builtin_groups = frozenset(resource.group for resource in builtins if not resource.custom)
@@ -212,6 +214,7 @@ class Registry:
         """Returns an independent copy."""
         twin = Registry(())
         twin._by_path, twin._by_resource, twin.builtin_groups = self._by_path, self._by_resource, self.builtin_groups
+        twin.state = self.state
         return twin
 
     def get(self, group: str, version: str, plural: str) -> Resource | None:
@@ -242,14 +245,10 @@ class Registry:
             if not versions:
                 del by_resource[name]
         self._by_path, self._by_resource = by_path, by_resource
+        self.state = by_path
 
     def __iter__(self) -> Iterator[Resource]:
         return iter(self._by_path.values())
-
-    @property
-    def state(self) -> object:
-        """A value that differs after every change."""
-        return self._by_path
 
     def of_kind(self, group: str, version: str, kind: str) -> Resource | None:
         """Returns the resource of a kind, or None if none is served."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import errno
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from http import HTTPStatus
 from math import inf
@@ -39,12 +39,12 @@ from fakekube.apiserver.http.compression import THRESHOLD, compress, compress_wa
 from fakekube.apiserver.http.discovery import DiscoveryEndpoints, Documents, Registrations
 from fakekube.apiserver.http.metrics import Labels, Metrics, labels_of
 from fakekube.apiserver.http.openapi import OpenAPIEndpoints
-from fakekube.apiserver.http.priority_and_fairness import Flows
+from fakekube.apiserver.http.priority_and_fairness import Classified, Flows
 from fakekube.apiserver.http.request_info import UnknownTargetError, is_long_running, request_info, timeout_of
 from fakekube.apiserver.http.responses import warning_headers
-from fakekube.apiserver.http.routing import NonResourceRouter, ResourceRouter
+from fakekube.apiserver.http.routing import Admitted, NonResourceRouter, ResourceRouter
 from fakekube.apiserver.registry.scope import Backend
-from fakekube.base.caches import cache_by_key
+from fakekube.base.caches import LONGEST_TEXT, cache_by_key
 from fakekube.base.chance import Chance, random_uuid
 from fakekube.base.golang.strconv import go_quote
 from fakekube.net.streams import BrokenStreamError
@@ -102,12 +102,15 @@ class Observer(Protocol):
 
 #: Characters of a target, with its method, that is kept.
 _MAXIMUM_TARGET: Final = 500
+#: The targets that are kept, in a process and of a cluster.
+_MAXIMUM_TARGETS: Final = 1024
 #: Bytes: net/http sets Content-Length for bodies up to this size when the handler does not
 #: (bufferBeforeChunkingSize).
 _MEASURED: Final = 2048
 _WITHOUT_BODY: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 _SWITCHING_PROTOCOLS: Final = HTTPStatus.SWITCHING_PROTOCOLS.value
 _NO_QUERY: Final = Query()
+_NO_ANNOTATIONS: Final[Mapping[str, tuple[str, str]]] = {}
 _NO_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _REASONS: Final = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 #: Finds impersonation headers in the joined names of all headers.
@@ -141,6 +144,7 @@ class Application:
         """That of a cluster with a seed."""
         self._cbor = cbor
         self._router = ResourceRouter(backend.registry, cbor=cbor)
+        self._find_target = cache_by_key(_is_kept, _MAXIMUM_TARGETS)(_Target)
         self._flows = Flows(backend.services, backend.store.bucket)
         self._registrations = Registrations(backend.store.bucket("apiservices.apiregistration.k8s.io"), aggregator)
         objects, seats, settings = partial(_stored_objects, backend), self._flows.nominal_seats, backend.settings
@@ -202,15 +206,16 @@ class Application:
         finally:
             lift_limit()
             features.CURRENT.reset(emulated)
-        if exchange.audit is not None and exchange.info is not None:
-            auditing.write_event(exchange.audit, exchange.info, exchange.annotations, response)
+        target = exchange.target
+        if exchange.audit is not None and target is not None:
+            auditing.write_event(exchange.audit, target.info, exchange.annotations, response)
         if exchange.observation is not None:
             exchange.observation.note_response(response)
         if response.is_watch_list and self._compresses_watch_lists:
             compress_watch_list(response, environ.get("HTTP_ACCEPT_ENCODING", ""))
         body = _make_body(response, environ, compresses=self._compresses)
-        if exchange.labels is not None:
-            self.metrics.count_response(exchange.labels, response.status, time.perf_counter() - started)
+        if target is not None:
+            self.metrics.count_response(target.labels, response.status, time.perf_counter() - started)
         switches = response.status == _SWITCHING_PROTOCOLS  # only the application itself has the header
         headers = response.headers if switches else _merge_headers(exchange.headers, response.headers)
         start_response(_REASONS.get(response.status) or f"{response.status} Unknown", headers)
@@ -220,17 +225,17 @@ class Application:
         """Returns the response of a request; `exchange` collects its headers and warnings."""
         environ, observation = exchange.environ, exchange.observation
         try:
-            target = exchange.method, exchange.path, environ.get("QUERY_STRING") or ""
-            exchange.query, info, timeout, exchange.labels = _interpret(target)
+            target = self._find_target((exchange.method, exchange.path, environ.get("QUERY_STRING") or ""))
         except UnknownTargetError:
             return _unknown_target(environ)
-        exchange.info = info
+        exchange.target = target
+        query, info, timeout = target.query, target.info, target.timeout
         if observation is not None:
             observation.info = info
         exchange.headers.append(NOT_CACHED)
         try:
             if timeout is None:
-                timeout = timeout_of(info, exchange.query)
+                timeout = timeout_of(info, query)
             user = self._access.authenticator.user_of(environ, exchange.warnings)
             if observation is not None and observation.observer.has_faults:
                 observation.note_user(user.name)
@@ -245,7 +250,7 @@ class Application:
         if exchange.warnings:
             exchange.headers += warning_headers(exchange.warnings)
         try:
-            user = self._authorize_request(exchange, info, user, long_running=timeout == inf)
+            user = self._authorize_request(exchange, target, user, long_running=timeout == inf)
         except UndecidedError as error:
             return _internal_error(environ, str(error))
         except StatusError as error:
@@ -253,51 +258,54 @@ class Application:
             response.headers.append(responses.NO_SNIFFING)
             return response
         headers, read = exchange.request_headers, body_reader(environ)
-        negotiated = negotiated_headers(environ)
-        request = Request(exchange.method, exchange.path, exchange.query, headers, info, user, *negotiated, read)
+        accept, content_type, user_agent = negotiated_headers(environ)
+        request = Request(exchange.method, exchange.path, query, headers, info, user, accept, content_type, user_agent, read)
         request.deadline, request.address = time.monotonic() + timeout, environ.get("REMOTE_ADDR", "")
         if exchange.audit is not None:
-            request.audit, request.annotations = exchange.audit, exchange.annotations
+            request.audit, exchange.annotations = exchange.audit, request.annotations
         if observation is not None:
             observation.user, observation.request = user.name, request
         perform = self._perform if self.chance is None else self._perform_by_chance
         try:
             if observation is None or not observation.observer.has_faults:
-                response = perform(request, environ, exchange)
+                response = perform(request, target, exchange)
             else:
-                response = observation.perform(request, partial(perform, request, environ, exchange))
+                response = observation.perform(request, partial(perform, request, target, exchange))
         except TooManyErrorsError:
             late = status.context_deadline_exceeded()
-            response = responses.error_response(late, headers, exchange.query, cbor=self._cbor)
+            response = responses.error_response(late, headers, query, cbor=self._cbor)
         except StatusError as error:
-            response = responses.error_response(error, headers, exchange.query, cbor=self._cbor)
+            response = responses.error_response(error, headers, query, cbor=self._cbor)
         if request.warnings:
             exchange.headers += warning_headers(request.warnings)
         return response
 
-    def _perform_by_chance(self, request: Request, environ: Environment, exchange: _Exchange) -> Response:
+    def _perform_by_chance(self, request: Request, target: _Target, exchange: _Exchange) -> Response:
         """See `_perform`; random values come from the seed of the cluster."""
         assert self.chance is not None
-        target = f"{request.method} {request.path} ".encode("utf-8", "surrogatepass")
-        with self.chance.serve(lambda: target + request.read_body()):
-            return self._perform(request, environ, exchange)
+        asked = f"{request.method} {request.path} ".encode("utf-8", "surrogatepass")
+        with self.chance.serve(lambda: asked + request.read_body()):
+            return self._perform(request, target, exchange)
 
-    def _perform(self, request: Request, environ: Environment, exchange: _Exchange) -> Response:
+    def _perform(self, request: Request, target: _Target, exchange: _Exchange) -> Response:
         """Returns the response of this server, or of the aggregated API server that serves the path. Raises StatusError."""
-        elsewhere = self._proxy_aggregated(request, environ, exchange) if self._aggregator.remotes else None
-        return elsewhere or self._route(request)
+        elsewhere = self._proxy_aggregated(request, exchange) if self._aggregator.remotes else None
+        return elsewhere or self._route(request, target)
 
-    def _authorize_request(self, exchange: _Exchange, info: RequestInfo, user: User, *, long_running: bool) -> User:
+    def _authorize_request(self, exchange: _Exchange, target: _Target, user: User, *, long_running: bool) -> User:
         """Impersonates and authorizes; returns the user of the request. Raises StatusError 400 or 403."""
-        environ = exchange.environ
+        environ, info, is_own = exchange.environ, target.info, True
         if _IMPERSONATION in (environ.get(HEADER_NAMES) or " ".join(environ)):
             found = self._access.impersonate(exchange.request_headers, info, user)
             if found is not None:
-                user = found.user
+                user, is_own = found.user, False
                 if exchange.audit is not None:
                     exchange.audit.record_impersonation(user, found.constraint)
         if not long_running or info.verb == "watch":
-            exchange.headers += self._flows.headers(info, user)
+            flow = self._flows.classify(info, user, target.flow)
+            exchange.headers += flow.headers
+            if is_own:  # another user's object is of this request
+                target.flow = flow
         self._access.require(info, user, exchange.audit)
         return user
 
@@ -309,32 +317,34 @@ class Application:
         if audit is not None:
             audit.emit_refusal(error.status())
 
-    def _proxy_aggregated(self, request: Request, environ: Environment, exchange: _Exchange) -> Response | None:
+    def _proxy_aggregated(self, request: Request, exchange: _Exchange) -> Response | None:
         """Returns the response of an aggregated API server, if one serves the path."""
         name, document = self._aggregator.service_of(request.path), request.path.removeprefix(OPENAPI_V3_ROOT)
         if name is None and document != request.path and not self._openapi.has(document):
             name = self._aggregator.publisher_of(document)
         if name is None:
             return None
-        audit_id, long_running = exchange.headers[0][1], is_long_running(request.info)
+        environ, audit_id, long_running = exchange.environ, exchange.headers[0][1], is_long_running(request.info)
         origin = Origin(environ.get("REMOTE_ADDR", ""), audit_id, long_running, environ)
         return self._aggregator.respond(name, request, origin)
 
-    def _route(self, request: Request) -> Response:
+    def _route(self, request: Request, target: _Target) -> Response:
         """Raises StatusError."""
         if not request.info.is_resource_request:
             return self._nonresource_router.respond(request)
         try:
-            resource = self._router.admit(request)
+            admitted = self._router.admit(request, target.admitted)
         except StatusError as error:
             cbor = None if self._router.is_builtin(request.info.group) else False  # as the server of definitions has none
             return responses.error_response(error, request.headers, request.query, cbor=cbor)
-        if resource is None:
+        if admitted is None:
             return responses.page_not_found()
-        return handlers.handle(request, self._backend, resource)
+        if admitted is not target.admitted and len(request.accept) + len(request.content_type) <= LONGEST_TEXT:
+            target.admitted = admitted
+        return handlers.handle(request, self._backend, admitted.resource)
 
 
-class _Target(NamedTuple):
+class _Meaning(NamedTuple):
     """What method, path and query say of a request, whatever the cluster has."""
 
     query: Query
@@ -348,8 +358,8 @@ def _is_kept(target: tuple[str, str, str]) -> bool:
     return sum(map(len, target)) <= _MAXIMUM_TARGET
 
 
-@cache_by_key(_is_kept, 1024)
-def _interpret(target: tuple[str, str, str]) -> _Target:
+@cache_by_key(_is_kept, _MAXIMUM_TARGETS)
+def _interpret(target: tuple[str, str, str]) -> _Meaning:
     """Returns what method, path and query of a request say. Clients send few different ones, so the latest are kept.
 
     Raises UnknownTargetError.
@@ -361,7 +371,21 @@ def _interpret(target: tuple[str, str, str]) -> _Target:
         timeout = timeout_of(info, query)
     except StatusError:
         timeout = None
-    return _Target(query, info, timeout, labels_of(info, dry_run="dryRun" in query))
+    return _Meaning(query, info, timeout, labels_of(info, dry_run="dryRun" in query))
+
+
+class _Target:
+    """What a cluster keeps of a method, path and query: their meaning, and what the filters found for the last such request.
+
+    Raises UnknownTargetError.
+    """
+
+    __slots__ = ("admitted", "flow", "info", "labels", "query", "timeout")
+
+    def __init__(self, target: tuple[str, str, str]) -> None:
+        self.query, self.info, self.timeout, self.labels = _interpret(target)
+        self.flow: Classified | None = None
+        self.admitted: Admitted | None = None
 
 
 def _make_filter_response(exchange: _Exchange, error: StatusError) -> Response:
@@ -377,13 +401,11 @@ class _Exchange:
         "audit",
         "environ",
         "headers",
-        "info",
-        "labels",
         "method",
         "observation",
         "path",
-        "query",
         "request_headers",
+        "target",
         "warnings",
     )
 
@@ -391,17 +413,20 @@ class _Exchange:
         self.environ = environ
         self.method: str = environ["REQUEST_METHOD"]
         self.path = path_of(environ)
-        self.query = _NO_QUERY
-        self.info: RequestInfo | None = None
-        self.labels: Labels | None = None
+        self.target: _Target | None = None
         self.audit: AuditContext | None = None
+        self.annotations = _NO_ANNOTATIONS
+        """Those of the request, if it is audited."""
         self.observation: Observation | None = None
-        self.annotations: dict[str, tuple[str, str]] = {}
-        """The audit annotations of admission."""
         self.warnings: list[str] = []
         """Of the filters."""
         self.request_headers = Headers(environ)
         self.headers: list[tuple[str, str]] = [("Audit-Id", environ.get("HTTP_AUDIT_ID") or random_uuid())]
+
+    @property
+    def query(self) -> Query:
+        """The parameters; empty before the target is known."""
+        return _NO_QUERY if self.target is None else self.target.query
 
 
 def _make_body(response: Response, environ: Environment, *, compresses: bool) -> Iterable[bytes]:

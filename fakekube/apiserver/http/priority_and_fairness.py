@@ -9,6 +9,7 @@ Specified by: k8s.io/apiserver/pkg/util/flowcontrol (rule.go, apf_controller.go)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from fakekube.apimachinery.data import FLOW_CONTROL
@@ -73,6 +74,17 @@ class _Schemas:
         return ()
 
 
+@dataclass(slots=True)
+class Classified:
+    """The flow of a request."""
+
+    version: object
+    """That of the FlowSchemas."""
+    user: User
+    headers: Headers
+    """() if no FlowSchema matches."""
+
+
 class Flows:
     """Classifies the requests of one cluster."""
 
@@ -80,9 +92,14 @@ class Flows:
         self._objects = Observed(lister, [bucket(f"{plural}.{FLOW_CONTROL}") for plural in (_SCHEMAS, _LEVELS)])
         self._schemas: _Schemas | None = None
 
-    def headers(self, info: RequestInfo, user: User) -> Headers:
-        """Returns the headers for a request's flow; none if no FlowSchema matches."""
+    def classify(self, info: RequestInfo, user: User, last: Classified | None = None) -> Classified:
+        """Returns the flow of a request; `last`: that of the last request with the same info."""
         version = self._objects.version
+        if last is not None and last.version is version and last.user is user:
+            return last
+        return Classified(version, user, self._headers(version, info, user))
+
+    def _headers(self, version: object, info: RequestInfo, user: User) -> Headers:
         schemas = self._schemas
         if schemas is None or schemas.version is not version:
             schemas = self._schemas = _Schemas(self._objects, version)

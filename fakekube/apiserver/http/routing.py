@@ -73,6 +73,17 @@ class _Route:
 _Routes = Mapping[str, _Route]
 
 
+@dataclass(slots=True)
+class Admitted:
+    """A request that was admitted: what decides that besides its method and path, and its resource."""
+
+    served: object
+    """The state of the registry."""
+    accept: str
+    content_type: str
+    resource: Resource
+
+
 class ResourceRouter:
     """Routes resource requests."""
 
@@ -84,11 +95,18 @@ class ResourceRouter:
         """Reports whether the router has routes for the group."""
         return group in self._registry.builtin_groups
 
-    def admit(self, request: Request) -> Resource | None:
+    def admit(self, request: Request, last: Admitted | None = None) -> Admitted | None:
         """Returns the resource of the path if it is served; otherwise the response is a plain text 404.
 
-        Raises StatusError 404, 405, 406 or 415.
+        `last`: the last request with the same method and path. Raises StatusError 404, 405, 406 or 415.
         """
+        served, accept, content_type = self._registry.state, request.accept, request.content_type
+        if last is not None and last.served is served and last.accept == accept and last.content_type == content_type:
+            return last
+        resource = self._find(request)
+        return None if resource is None else Admitted(served, accept, content_type, resource)
+
+    def _find(self, request: Request) -> Resource | None:
         info, form = request.info, request.info.form
         if form is None:
             return None

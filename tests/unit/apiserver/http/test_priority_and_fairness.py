@@ -44,7 +44,7 @@ def objects() -> _Objects:
 @pytest.fixture
 def flow(objects: _Objects) -> Callable[..., str | None]:
     flows = Flows(objects, lambda _: objects)  # type: ignore[arg-type, return-value]
-    return lambda info, user=ALICE: dict(flows.headers(info, user)).get("X-Kubernetes-Pf-Flowschema-Uid")
+    return lambda info, user=ALICE: dict(flows.classify(info, user).headers).get("X-Kubernetes-Pf-Flowschema-Uid")
 
 
 EVERYBODY = [{"kind": "User", "user": {"name": "*"}}]
