@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cmp_to_key, lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
@@ -112,6 +112,11 @@ class Offer:
     """Responses can be transformed to Tables."""
     custom: bool = False
     """A custom resource: its objects have no Protobuf encoding, but their metadata has one."""
+    choose: Callable[[str], MediaType | None] = field(init=False, repr=False, compare=False)
+    """Returns the media type of single documents for an Accept header; it keeps its results."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "choose", cache_by_text(256)(partial(_choose, self)))
 
     @property
     def media_types(self) -> tuple[str, ...]:
@@ -134,7 +139,7 @@ class Offer:
         Raises:
             StatusError: 406.
         """
-        chosen = _chooser(self)(accept)
+        chosen = self.choose(accept)
         if chosen is None:
             accepted = ", ".join(self.media_types)
             raise status.not_acceptable(f"only the following media types are accepted: {accepted}")
@@ -148,7 +153,7 @@ class Offer:
         Raises:
             StatusError: 406.
         """
-        chosen = _chooser(self)(accept)
+        chosen = self.choose(accept)
         if chosen is None or chosen.format == "yaml":
             accepted = ", ".join(self.stream_types)
             raise status.not_acceptable(f"only the following media types are accepted: {accepted}")
@@ -177,12 +182,6 @@ class Offer:
 
 #: The Content-Type of a watch in JSON has no ;stream=watch.
 _STREAMED: Final = {"json": JSON, "protobuf": f"{PROTOBUF};stream=watch", "cbor": CBOR_SEQUENCE}
-
-
-@cache
-def _chooser(offer: Offer) -> Callable[[str], MediaType | None]:
-    """Returns `_choose` for an offer, of which there are a few; it keeps its results."""
-    return cache_by_text(256)(partial(_choose, offer))
 
 
 def _choose(offer: Offer, accept: str) -> MediaType | None:
@@ -288,7 +287,7 @@ def parse_quality(text: str) -> float:
 def error_output(accept: str, *, cbor: bool = False, pretty: bool = False) -> MediaType:
     """Negotiates the media type of an error: one that the client accepts, else indented JSON."""
     try:
-        return Offer(cbor=cbor, transforms=False).output(accept, pretty=pretty)
+        return plain_offer(cbor).output(accept, pretty=pretty)
     except StatusError:
         return MediaType("json", JSON, pretty=True)
 
@@ -410,7 +409,13 @@ def _bare(content_type: str) -> str:
     return media_type
 
 
-@lru_cache(maxsize=8)
+@cache
+def plain_offer(cbor: bool) -> Offer:
+    """Returns the media types of documents that are not objects of a resource."""
+    return Offer(cbor=cbor, transforms=False)
+
+
+@cache
 def _offer(cbor: bool, custom: bool, tables: bool) -> Offer:
     return Offer(cbor=cbor, custom=custom, tables=tables)
 

@@ -34,7 +34,7 @@ from fakekube.apis.rest.strategy import Subresource
 from fakekube.apis.validation.names import preference
 from fakekube.apis.validation.objectmeta import has_condition
 from fakekube.apiserver.endpoints import negotiation
-from fakekube.apiserver.endpoints.negotiation import MediaType, Offer, Target
+from fakekube.apiserver.endpoints.negotiation import MediaType, Offer, Target, plain_offer
 from fakekube.apiserver.endpoints.request import Request, Response
 from fakekube.apiserver.http import responses
 from fakekube.apiserver.http.request_info import split_path
@@ -417,8 +417,8 @@ class DiscoveryEndpoints:
         self._documents = documents
         self._is_builtin = is_builtin
         cbor = emulation.enabled("CBORServingAndStorage")
-        self._offer = Offer(cbor=cbor, transforms=False)
-        self._group_offer = Offer(cbor=cbor and emulation.minor >= responses.ALL_SPEAK_CBOR_SINCE, transforms=False)
+        self._offer = plain_offer(cbor)
+        self._group_offer = plain_offer(cbor and emulation.minor >= responses.ALL_SPEAK_CBOR_SINCE)
         """That of the lists of groups and versions."""
         beta = () if emulation.enabled("AggregatedDiscoveryRemoveBetaType") else (_BETA,)
         self._aggregated_offer = _AggregatedOffer(cbor=cbor, targets=(_AGGREGATED, *beta))

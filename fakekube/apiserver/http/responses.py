@@ -108,7 +108,7 @@ def negotiate_response(
 ) -> Response:
     """Returns an object that has a kind, in a media type that the client accepts; otherwise a 406 in one that the
     endpoint supports. `kept` has the encodings of this object so far, and gets those that are made."""
-    offer = negotiation.Offer(cbor=cbor, transforms=False)
+    offer = negotiation.plain_offer(cbor)
     accept = request.headers.get("accept", "")
     try:
         chosen = offer.output(accept, pretty=wants_pretty(request.headers, request.query))
