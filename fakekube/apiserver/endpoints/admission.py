@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from fakekube.apimachinery.codecs.document import Document
@@ -25,31 +26,49 @@ def _attributes(
     scope: Scope, operation: Operation, obj: Object | None, old: Object | None, name: str, *, context: WriteContext | None = None
 ) -> Attributes:
     resource, subresource = scope.resource, scope.subresource.name if scope.subresource else ""
-    # by position: names double the cost, which each write has twice
+    # by position: names double the cost, which each write has
     return Attributes(resource, subresource, scope.namespace, name, operation, obj, old, context or scope.context)
 
 
-def admit(scope: Scope, operation: Operation, obj: Object, old: Object | None) -> None:
+def admit(scope: Scope, operation: Operation, obj: Object, old: Object | None) -> writes.Check:
     """Runs mutating admission, which changes the new object in place; managedFields that it leaves invalid are restored.
 
-    Raises StatusError.
+    Returns the validating admission of the write. Raises StatusError.
     """
+    attributes = _attributes(scope, operation, obj, old, scope.name)
     before = (obj.get("metadata") or {}).get("managedFields")
-    scope.backend.admission.admit(_attributes(scope, operation, obj, old, scope.name))
+    scope.backend.admission.admit(attributes)
     after = (obj.get("metadata") or {}).get("managedFields")
     if after is not before and after:
         _restore_managed_fields(scope, obj, before)
+    return partial(_validate, scope, attributes)
 
 
-def admit_update(scope: Scope, record: Record[Document] | None, obj: Object, live: Object | None) -> None:
+def _validate(scope: Scope, attributes: Attributes, obj: Object, old: Object | None) -> None:
+    """Runs validating admission of a write with the attributes of its mutating admission. Raises StatusError."""
+    attributes.object, attributes.old = obj, old
+    attributes.name = scope.name or obj["metadata"].get("name", "")
+    scope.backend.admission.validate(attributes)
+
+
+def admit_update(scope: Scope, record: Record[Document] | None, obj: Object, live: Object | None) -> writes.Check:
     """Runs mutating admission of a PUT or a patch of a stored object, or of an absent one, which it creates; then removes owners
     that admission has doubled.
 
-    Custom resources are admitted in the version of the request, which is that of `live`. Raises StatusError.
+    Custom resources are admitted in the version of the request, which is that of `live`. Returns the validating admission:
+    to create an absent object the user needs permission to create, too. Raises StatusError.
     """
     old = None if record is None else record.value.object
-    admit(scope, CREATE if record is None else UPDATE, obj, live if scope.resource.custom else old)
+    check = admit(scope, CREATE if record is None else UPDATE, obj, live if scope.resource.custom else old)
+    if record is None:
+        check = partial(_check_created, scope, check)
     writes.deduplicate_owners(obj["metadata"], scope.request.warnings, after_admission=True)
+    return check
+
+
+def _check_created(scope: Scope, check: writes.Check, obj: Object, old: Object | None) -> None:
+    scope.backend.authorize_creation(scope.request)
+    check(obj, old)
 
 
 def _restore_managed_fields(scope: Scope, obj: Object, before: Any) -> None:
@@ -67,30 +86,6 @@ def connect(scope: Scope, options: Object) -> None:
     attributes = _attributes(scope, CONNECT, options, None, scope.name)
     scope.backend.admission.admit(attributes)
     scope.backend.admission.validate(attributes)
-
-
-def checker(scope: Scope, operation: Operation) -> Callable[[Object, Object | None], None]:
-    """Returns the validating admission of a write."""
-
-    def check(obj: Object, old: Object | None) -> None:
-        name = scope.name or obj["metadata"].get("name", "")
-        scope.backend.admission.validate(_attributes(scope, operation, obj, old, name))
-
-    return check
-
-
-def update_checker(scope: Scope, record: Record[Document] | None) -> Callable[[Object, Object | None], None]:
-    """Returns the validating admission of a PUT or a patch of a stored object, or of an absent one, which it creates: for that
-    the user needs permission to create, too."""
-    if record is not None:
-        return checker(scope, UPDATE)
-    check = checker(scope, CREATE)
-
-    def check_created(obj: Object, old: Object | None) -> None:
-        scope.backend.authorize_creation(scope.request)
-        check(obj, old)
-
-    return check_created
 
 
 def deletion_checker(scope: Scope, name: str) -> Callable[[Object], None]:

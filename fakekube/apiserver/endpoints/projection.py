@@ -6,7 +6,7 @@ Specified by: pkg/registry/apps/deployment/storage/storage.go (ScaleREST) and th
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.codecs.formats import Kind
@@ -66,12 +66,6 @@ def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object], 
     """Writes a changed projection back: `change` gets the current projection and returns the new one with managedFields;
     `uid` is the uid precondition of the client."""
     projection, mapping = _projection(scope), field_manager.scale_mapping(scope)
-    check = admission.checker(scope, Operation.UPDATE)
-
-    def check_projected(obj: Object, old: Object | None) -> None:
-        assert old is not None
-        check(_project_as_written(scope, obj), _project_as_written(scope, old))
-
     for record in writes.attempts(scope.main, uid=uid):
         assert record is not None
         old = conversion.to_version(scope.resource, record.value).object
@@ -80,17 +74,23 @@ def update(scope: Scope, chosen: MediaType, change: Callable[[Object], Object], 
         if entries:
             before = {**before, "metadata": {**before["metadata"], "managedFields": entries}}
         changed = change(before)
-        admission.admit(scope, Operation.UPDATE, changed, before)
+        check = admission.admit(scope, Operation.UPDATE, changed, before)
         errors = projection.validate(changed)
         if errors:
             kind = scope.kind
             raise status.invalid(kind.group, kind.kind, changed["metadata"].get("name", ""), errors)
         obj = _write_projection(scope, old, changed, mapping)
-        written = writes.commit(scope.main, record, obj, check_projected)
+        written = writes.commit(scope.main, record, obj, partial(_check_projected, scope, check))
         if written is not None:
             left = _project_as_written(scope, _convert_for_scale(scope, written.document).object)
             return response_writers.plain_response(scope, chosen, 200, left, kind_of(_subresource(scope)))
     raise AssertionError
+
+
+def _check_projected(scope: Scope, check: writes.Check, obj: Object, old: Object | None) -> None:
+    """Validates the projection of a write. Raises StatusError."""
+    assert old is not None
+    check(_project_as_written(scope, obj), _project_as_written(scope, old))
 
 
 def _write_projection(scope: Scope, old: Object, changed: Object, mapping: ScaleMapping) -> Object:

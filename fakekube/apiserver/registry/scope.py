@@ -1,9 +1,9 @@
 """The scope of a request (resource, subresource, namespace, name and options), and the backend that serves it.
 
-`endpoints.handlers.handle` builds the scope from the path; a handler that writes derives another one with the decoded options
-(`for_write`). The backend of a cluster is one object that `apiserver/server.py` builds.
+`endpoints.handlers.handle` builds the scope from the path; a handler that writes adds the decoded options (`begin_write`).
+The backend of a cluster is one object that `apiserver/server.py` builds.
 
-Invariant: a scope is immutable, and no handler changes the backend.
+Invariant: nothing else changes a scope, and no handler changes the backend.
 
 Specified by: k8s.io/apiserver/pkg/endpoints/handlers/rest.go (RequestScope) and namer.go.
 """
@@ -159,18 +159,11 @@ class Scope:
     def bucket(self) -> Bucket[Document]:
         return self.backend.store.bucket(self.resource.bucket)
 
-    def for_write(self, *, dry_run: bool, options: dict[str, Any], name: str | None = None) -> Scope:
-        """Returns the scope with the options of a write; `name`: that of the object, if the path has none."""
-        return Scope(
-            self.request,
-            self.backend,
-            self.resource,
-            self.subresource,
-            self.namespace,
-            self.name if name is None else name,
-            dry_run,
-            options,
-        )
+    def begin_write(self, dry_run: bool, options: dict[str, Any], name: str | None = None) -> None:
+        """Sets the options of a write, before anything asks for its context; `name`: of the object, if the path has none."""
+        self.dry_run, self.options = dry_run, options
+        if name is not None:
+            self.name = name
 
     @cached_property
     def main(self) -> Scope:

@@ -32,7 +32,7 @@ def delete(scope: Scope) -> Response:
     """Handles a DELETE of one object. Raises StatusError."""
     representation = negotiation.negotiate(scope)
     chosen = _options(scope)
-    scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
+    scope.begin_write(chosen.dry_run, chosen.raw)
     if chosen.raw.get(request_options.UNSAFE_DELETION):
         _authorize_unsafe_delete(scope)
         return response_writers.plain_response(scope, representation, 200, _delete_unsafely(scope))
@@ -56,7 +56,7 @@ def handle_collection(scope: Scope) -> Response:
         text = "is not allowed with DELETECOLLECTION, try again after removing the option"
         error = fields.invalid(request_options.UNSAFE_DELETION, True, text)
         raise status.invalid(request_options.META_GROUP, "DeleteOptions", "", [error])
-    scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
+    scope.begin_write(chosen.dry_run, chosen.raw)
     scope.context.warnings.extend(scope.strategy.delete_warnings(chosen.raw))
     listing = _delete_all(scope, selection, chosen)
     return response_writers.list_response(scope, representation, listing)

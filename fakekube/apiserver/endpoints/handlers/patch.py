@@ -387,7 +387,7 @@ def patch(scope: Scope) -> Response:
     representation = negotiation.negotiate(scope, offer)
     body = scope.request.read_body()
     chosen = patch_options(scope.request.query, apply=content_type.startswith("application/apply-patch"))
-    scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
+    scope.begin_write(chosen.dry_run, chosen.raw)
     if scope.request.audit is not None:
         scope.request.audit.request_patch(_patch_document(content_type, body))
     patch = _patch_for(scope, content_type, body, chosen)
@@ -419,8 +419,8 @@ def _patch_object(scope: Scope, representation: negotiation.MediaType, patch: Pa
             obj = _copy_object(record.value.object)
         else:
             obj = _to_storage(scope, record, live, patch)
-        admission.admit_update(scope, record, obj, live)
-        written = writes.commit(scope, record, obj, admission.update_checker(scope, record))
+        check = admission.admit_update(scope, record, obj, live)
+        written = writes.commit(scope, record, obj, check)
         if written is not None:
             if record is not None and written.document is record.value and patch.key is not None and not scope.request.warnings:
                 record.value.note_unchanged(patch.key)

@@ -23,7 +23,7 @@ def update(scope: Scope) -> Response:
     representation = negotiation.negotiate(scope, offer)
     data = scope.request.read_body()
     chosen = request_options.update_options(scope.request.query)
-    scope = scope.for_write(dry_run=chosen.dry_run, options=chosen.raw)
+    scope.begin_write(chosen.dry_run, chosen.raw)
     form = offer.input(scope.request.content_type)
     body = bodies.decode(scope, form, data, chosen.field_validation, _live(scope))
     meta = body.setdefault("metadata", {})
@@ -41,8 +41,8 @@ def update(scope: Scope) -> Response:
     for record in writes.attempts(scope, uid=uid):
         live = conversion.live_object(scope.resource, record)
         obj = conversion.to_storage(scope.resource, field_manager.update(scope, live, body, chosen.field_manager))
-        admission.admit_update(scope, record, obj, live)
-        written = writes.commit(scope, record, obj, admission.update_checker(scope, record))
+        check = admission.admit_update(scope, record, obj, live)
+        written = writes.commit(scope, record, obj, check)
         if written is not None:
             return response_writers.object_response(scope, representation, 201 if written.created else 200, written.document)
         # The write path has changed the tree: the next attempt starts from the object that the client sent.
