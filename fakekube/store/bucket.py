@@ -273,7 +273,7 @@ class Bucket(Generic[V]):
                 created = revision if previous is None else previous.created
                 result = record = Record(key, make(revision), created, revision)
             elif previous is not None:
-                result, record = previous._replace(revision=revision), None
+                result, record = Record(key, previous.value, previous.created, revision), None
             else:
                 raise Conflict(None)
             contents = self._own_contents()
