@@ -162,9 +162,9 @@ _KEY = itemgetter(0)
 def stored_form(value: Any) -> Any:
     """Returns the same as `sorted_tree`; the value itself if it is in that form."""
     try:
-        text = orjson.dumps(value)
-        if text == orjson.dumps(value, option=orjson.OPT_SORT_KEYS) and json.is_canonical(text):
-            return value
+        text, ordered = orjson.dumps(value), orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+        if json.is_canonical(text):
+            return value if text == ordered else orjson.loads(ordered)
     except orjson.JSONEncodeError:  # integers beyond 64 bits, invalid UTF-8
         pass
     return sorted_tree(value)
