@@ -236,7 +236,7 @@ def _parse(types: Builtins, form: str, body: bytes, expected: GVK, *, custom: bo
         if form == "json":
             value, duplicates = json.loads(body, merge=not custom)
             first = json.first_values(body, merge=not custom) if duplicates else None
-            return Parsed(value, duplicates, first, source=body)
+            return Parsed(value, duplicates, first, (), body)
         if form == "yaml":
             value, problems = yaml.loads(body)
             return Parsed(value, problems=problems)
@@ -385,17 +385,18 @@ _NOTHING_KNOWN = _KnownParts()
 
 
 def _known_parts(target: _Target, kind: GVK, type_: Type, parsed: Parsed) -> _KnownParts:
-    if kind is not target.expected or not parsed.is_plain or trees.holds_raw_values(type_):
+    value = parsed.value
+    if kind is not target.expected or value.__class__ is not dict or (target.live is None and SPEC not in value):
         return _NOTHING_KNOWN
-    if target.live is None and SPEC not in parsed.value:
+    if not parsed.is_plain or trees.holds_raw_values(type_):
         return _NOTHING_KNOWN
     known = _KnownParts()
     if target.live is not None:
-        unchanged = unchanged_parts(parsed.value, target.live)
-        if parsed.value.get("metadata") is target.live["metadata"]:
+        unchanged = unchanged_parts(value, target.live)
+        if value.get("metadata") is target.live["metadata"]:
             unchanged["metadata"] = target.live["metadata"]
         known.parts, known.has_decoded_spec = copy_parts(unchanged, target.default)
-    spec = parsed.value.get(SPEC)
+    spec = value.get(SPEC)
     if spec and spec.__class__ is dict and SPEC not in known.parts and SPEC in type_.fields:
         try:
             known.parts[SPEC] = decode_spec(type_, target.default, spec)
