@@ -9,9 +9,10 @@ Specified by: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/{defaulting,ob
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -99,34 +100,73 @@ def default(type_: Type, value: Any) -> bool:
 
     Returns whether anything was set.
     """
-    if type(value) not in CONTAINERS or not holds(type_, has_default):
-        return False
-    filled = False
-    if isinstance(value, dict):
-        if type_.shape is _MAP and type_.items is not None:
-            for name in value:
-                filled |= _default_at(type_.items, value, name)
-        elif type_.shape is _STRUCT:
-            for name, known in type_.fields.items():
+    fill = _filler(type_)
+    return fill is not None and type(value) in CONTAINERS and fill(value)
+
+
+Fill = Callable[[Any], bool]
+"""Sets the defaults in an object or a list, and returns whether it has set any; compiled once for a type."""
+
+
+def _filler(type_: Type) -> Fill | None:
+    """Returns the function that sets the defaults in values of a type; None if there are none."""
+    if "fill" not in type_.compiled:
+        type_.compiled["fill"] = _FILLERS[type_.shape](type_) if type_.shape in _FILLERS and holds(type_, has_default) else None
+    found: Fill | None = type_.compiled["fill"]
+    return found
+
+
+def _struct_filler(type_: Type) -> Fill:
+    steps = [(name, known.type, _filler(known.type)) for name, known in type_.fields.items() if holds(known.type, has_default)]
+
+    def fill(value: Any) -> bool:
+        filled = False
+        if value.__class__ is dict:
+            for name, below, fill_below in steps:
                 if name in value:
-                    filled |= _default_at(known.type, value, name)
-                elif has_default(known.type):
-                    value[name] = sorted_tree(known.type.default)
-                    default(known.type, value[name])
+                    filled |= _fill_item(below, fill_below, value, name, value[name])
+                elif has_default(below):
+                    value[name] = _make_default(below)
                     filled = True
-    elif type_.shape is _LIST and type_.items is not None:
-        for index in range(len(value)):
-            filled |= _default_at(type_.items, value, index)
-    return filled
+        return filled
+
+    return fill
 
 
-def _default_at(type_: Type, container: Any, key: Any) -> bool:
-    item = container[key]
+def _items_filler(class_: Any, keys: Callable[[Any], Iterable[Any]], type_: Type) -> Fill | None:
+    items = type_.items
+    if items is None:
+        return None
+    fill_item = _filler(items)
+
+    def fill(value: Any) -> bool:
+        filled = False
+        if value.__class__ is class_:
+            for key in keys(value):
+                filled |= _fill_item(items, fill_item, value, key, value[key])
+        return filled
+
+    return fill
+
+
+def _fill_item(type_: Type, fill: Fill | None, container: Any, key: Any, item: Any) -> bool:
     if item is None and not type_.nullable and has_default(type_):
-        container[key] = sorted_tree(type_.default)
-        default(type_, container[key])
+        container[key] = _make_default(type_)
         return True
-    return default(type_, item)
+    return fill is not None and type(item) in CONTAINERS and fill(item)
+
+
+def _make_default(type_: Type) -> Any:
+    made = sorted_tree(type_.default)
+    default(type_, made)
+    return made
+
+
+_FILLERS: Final[Mapping[Shape, Callable[[Type], Fill | None]]] = {
+    Shape.STRUCT: _struct_filler,
+    Shape.MAP: partial(_items_filler, dict, iter),
+    Shape.LIST: partial(_items_filler, list, lambda value: range(len(value))),
+}
 
 
 # --- The stored form --------------------------------------------------------------------------------------------------

@@ -109,6 +109,7 @@ class CustomResourceStrategy(Strategy):
             errors = validate_object_meta(
                 obj["metadata"], context.resource.namespaced, self.name_errors, standard_finalizers=False
             )
+            context.metadata_is_valid = not errors
             errors += self.version.keyword_errors(obj) + self._replica_errors(obj)
         errors += objects.embedded_errors(self.version.type, obj)
         errors += list_errors(self.version.type, obj)
