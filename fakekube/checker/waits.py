@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.client_run import ClientEnded, HotLoop
+from fakekube.checker.reaction import written_fields
 from fakekube.checker.trace import LEASES
 from fakekube.checker.verdict import NotExercised
 
@@ -80,14 +81,27 @@ def await_quiet(trial: Trial, mark: int, tokens: Sequence[str] = ()) -> float:
     at all, except watches and those of leases.
 
     A client that works slowly, or pauses between its writes, is quiet when it has sent nothing for longer than its longest pause
-    until now. Discovery is part of its work: a process that is started for each request, such as kubectl, begins with it.
+    until now. Discovery is part of its work: a process that is started for each request, such as kubectl, begins with it. What an
+    idle client writes, too, to tell that it lives, is no part of it.
 
     Returns when the last such request ended, in seconds of the trial, or 0.
     """
     begun = trial.now
+    periodic = trial.learned.periodic_fields() if trial.learned is not None else {}
+    known: dict[int, bool] = {}
+    """Whether the calls with these numbers have written periodic fields only."""
+
+    def tells_life(call: Call) -> bool:
+        if not (call.is_write and call.succeeded and call.collection in periodic):
+            return False
+        if call.number not in known:
+            fields = written_fields(trial.cluster, call, call.name)
+            known[call.number] = bool(fields) and periodic[call.collection].issuperset(fields)
+        return known[call.number]
 
     def find_calls() -> list[Call]:
-        calls = [call for call in trial.trace.since(mark) if not call.is_watch and call.collection != LEASES]
+        since = trial.trace.since(mark)
+        calls = [call for call in since if not (call.is_watch or call.collection == LEASES or tells_life(call))]
         return [call for call in calls if not tokens or not call.resource or any(map(call.mentions, tokens))]
 
     def is_quiet() -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fakekube.checker import waits
 from fakekube.checker.waits import await_quiet
 
 
@@ -16,7 +17,7 @@ class Run:
     others."""
 
     def __init__(self, *sent: float, slowness: float = 1.0, discovery: Sequence[float] = ()) -> None:
-        self.now = 0.0
+        self.now, self.learned, self.cluster = 0.0, None, None
         self.session = SimpleNamespace(quiet=0.8, seconds=10.0, slowness=lambda: slowness)
         self.trace = SimpleNamespace(since=lambda mark: self._calls(sent, discovery))
 
@@ -27,7 +28,8 @@ class Run:
     @staticmethod
     def _call(at: float, resource: str) -> Any:
         names = {"collection": resource, "resource": resource, "mentions": lambda token: resource and token == "bcdfgh"}  # noqa: S105
-        return SimpleNamespace(at=at, end=at + 0.1, is_watch=False, **names)
+        sent = {"is_watch": False, "is_write": True, "succeeded": True, "number": round(at * 1000), "name": "motd-bcdfgh"}
+        return SimpleNamespace(at=at, end=at + 0.1, **sent, **names)
 
     def await_until(self, condition: Callable[[], bool], seconds: float) -> bool:
         end = self.now + seconds
@@ -50,6 +52,16 @@ class Run:
 def test_a_client_is_quiet_after_its_last_request(sent: tuple[float, ...]) -> None:
     run: Any = Run(*sent, slowness=2.0)
     assert await_quiet(run, -1, ["bcdfgh"]) == pytest.approx(sent[-1] + 0.1)
+
+
+@pytest.mark.parametrize(("fields", "last"), [([("data", "alive")], 0.6), ([("data", "alive"), ("data", "text")], 30.0)])
+def test_a_client_that_only_tells_that_it_lives_is_quiet(
+    fields: Sequence[tuple[str, ...]], last: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waits, "written_fields", lambda cluster, call, name: fields if call.at >= 1.0 else [("data", "text")])
+    run: Any = Run(0.5, *range(1, 40))
+    run.learned = SimpleNamespace(periodic_fields=lambda: {"configmaps": {("data", "alive")}})
+    assert await_quiet(run, -1, ["bcdfgh"]) == pytest.approx(last, abs=0.2)
 
 
 @pytest.mark.parametrize(("discovery", "last"), [((1.0, 3.5, 5.5), 8.1), ((1.0,), 1.3), ((), 1.3)])
