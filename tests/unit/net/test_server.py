@@ -210,34 +210,19 @@ def test_stop_ends_streams_although_the_loop_becomes_idle(
     streaming.get()
     streaming.head()
     assert topic.subscribed.wait(TIMEOUT)
-    close_listener, end_if_unused = server._close_listener, server._loop._end_if_unused
-    idle = threading.Event()
-
-    def note_idle() -> None:
-        end_if_unused()
-        idle.set()
+    close_listener = server._close_listener
 
     def close_listener_while_the_loop_becomes_idle() -> None:
         close_listener()
-        begun, release = threading.Event(), threading.Event()
+        asked = threading.Event()
 
-        def hold_up() -> None:
-            begun.set()
-            release.wait(TIMEOUT)
+        def become_idle() -> None:
+            server._loop._end_if_unused()  # as after a wait that has found nothing
+            asked.set()
 
-        def outlast_a_portion() -> None:
-            end = time.monotonic() + 0.01
-            while time.monotonic() < end:
-                pass
+        assert server._loop.call(become_idle)
+        assert asked.wait(TIMEOUT)
 
-        server._loop.call(hold_up)
-        assert begun.wait(TIMEOUT)
-        for task in (outlast_a_portion, outlast_a_portion, lambda: None):
-            server._loop.call(task)  # the last one is run after a wait that finds nothing
-        release.set()
-        assert idle.wait(TIMEOUT)
-
-    monkeypatch.setattr(server._loop, "_end_if_unused", note_idle)
     monkeypatch.setattr(server, "_close_listener", close_listener_while_the_loop_becomes_idle)
     server.stop()
     assert streaming.rest() == b"0\r\n\r\n"
