@@ -347,10 +347,10 @@ def judge_extra_children(trial: Trial, resources: Mapping[str, int]) -> Verdict 
         resources: the resources of the children to count, with their number in the reaction of the baseline run.
     """
     for resource, count in resources.items():
-        found = [(copy, children_of(trial.cluster, copy, resource)) for copy in (*trial.past, *trial.copies)]
-        owners = Counter(child["metadata"]["uid"] for _, children in found for child in children)
-        for copy, named in found[len(trial.past) :]:
-            children = [] if copy.deleted else [child for child in named if owners[child["metadata"]["uid"]] == 1]
+        found = {copy.token: children_of(trial.cluster, copy, resource) for copy in (*trial.past, *trial.copies)}
+        named = Counter(child["metadata"]["uid"] for children in found.values() for child in children)
+        for copy in trial.copies:
+            children = [] if copy.deleted else [child for child in found[copy.token] if named[child["metadata"]["uid"]] == 1]
             if len(children) <= count or len(children) <= (usual := trial.baseline.usual_children(resource)):
                 continue
             names = ", ".join(sorted(child["metadata"]["name"] for child in children)[:4])

@@ -284,7 +284,7 @@ _WORK, _LAST_STARTS = 0.5, 20
 #: Until rules have finished, the estimate trusts the expected seconds as if rules of so many seconds had taken what was expected.
 _PRIOR = 100.0
 #: What a life takes on the average, of the seconds that its rules are expected to take, and what it still takes at least while it
-#: runs. It is assumed that exp(-1) of all lives take longer than expected, exp(-4) twice as long (a Rayleigh distribution).
+#: runs. It is assumed that 37 % of all lives take longer than expected, and 2 % twice as long (a Rayleigh distribution).
 _MEAN, _LEAST_LEFT = 0.89, 0.2
 
 
@@ -399,5 +399,5 @@ def _median_of_longest(lives: Sequence[tuple[float, float, float]]) -> float:
     return high
 
 
-#: How exact an estimate is, in seconds.
+#: How exact an estimate is, in seconds, and the probability of a median.
 _EXACT, _HALF = 0.1, 0.5

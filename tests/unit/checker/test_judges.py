@@ -205,14 +205,17 @@ def test_what_a_client_makes_for_each_pair_of_objects_is_not_made_twice(
     names: str, extra: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     children = [{"metadata": {"name": name, "uid": name}} for name in names.split()]
-    past, first, second = (
-        SimpleNamespace(token=token, deleted=False, mark=-1, names=lambda: ["x"]) for token in ("k9", "x7", "b2")
+    past, gone, first, second = (
+        SimpleNamespace(token=token, deleted=number == 1, mark=-1, names=lambda: ["x"])
+        for number, token in enumerate(("k9", "x7", "x7", "b2"))  # x7 was made again under its name
     )
     monkeypatch.setattr(
         judges,
         "children_of",
         lambda cluster, one, resource: [child for child in children if one.token in child["metadata"]["name"]],
     )
-    trial: Any = SimpleNamespace(past=[past], copies=[first, second], cluster=None, trace=SimpleNamespace(since=lambda mark: []))
+    trial: Any = SimpleNamespace(
+        past=[past], copies=[gone, first, second], cluster=None, trace=SimpleNamespace(since=lambda mark: [])
+    )
     trial.baseline = SimpleNamespace(usual_children=lambda resource: 1)
     assert (judges.judge_extra_children(trial, {"secrets": 1}) is not None) is extra
