@@ -30,7 +30,6 @@ from fakekube.apimachinery.codecs import json
 from fakekube.base.caches import BoundedCache, forgettable, trim
 from fakekube.base.objects import Object, StoredObject
 
-T = TypeVar("T")
 V = TypeVar("V")
 
 #: The number of documents whose objects are held as trees, each some 4 KB and a dozen objects for the collector. A rolling update
@@ -106,16 +105,6 @@ def compress_texts(texts: Sequence[bytes]) -> list[CompressedText]:
 # --- Documents ----------------------------------------------------------------------------------------------------------
 
 
-#: The first fields of the metadata of an object: what no two objects have in common.
-IDENTITY: Final = ("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp")
-#: The values of these fields, as bytes without quotes; b"" for what is absent.
-Identity = Sequence[bytes]
-
-
-#: The parts of the text of an object. Objects of one workload have only the first each for itself: its identity; the other
-#: metadata without managedFields, such as labels, each member after a comma; the JSON of managedFields, or b""; and what follows
-#: the metadata, such as `,"spec":{}}`. (To make a named tuple takes longer than to find a part.)
-Parts = tuple[Identity, bytes, bytes, bytes]
 #: What most rows show of an object: its name and creationTimestamp, whether it is being deleted, and what follows the metadata.
 Head = tuple[bytes, bytes, bool, bytes]
 
@@ -165,6 +154,12 @@ class Document:
         return packed if isinstance(packed, bytes) else packed.decompress()
 
     @property
+    def text(self) -> bytes:
+        """The text that the object is held as, or its JSON; b"" if there is none."""
+        text = self._packed or self._json
+        return text if isinstance(text, bytes) else self._text()
+
+    @property
     def labels(self) -> Mapping[str, str] | None:
         """The labels of the object, or what it has in their place; of a packed document no more than the metadata is read."""
         try:
@@ -198,7 +193,7 @@ class Document:
             del self.object
 
     def encoding(
-        self, key: Hashable, make: Callable[[StoredObject], V], make_of_parts: Callable[[Document], V | None] | None = None
+        self, key: Hashable, make: Callable[[StoredObject], V], make_by_text: Callable[[Document], V | None] | None = None
     ) -> V:
         """Returns `make(object)`, cached by key.
 
@@ -207,13 +202,13 @@ class Document:
         Args:
             key: of the cache.
             make: makes the encoding.
-            make_of_parts: makes the same bytes of the parts of a document if that is possible, else returns None.
+            make_by_text: makes the same of a document's text if that is possible, else returns None.
         """
         made = self._made.get(key)
         if made is not None:
             return made  # type: ignore[no-any-return]
-        if make_of_parts is not None:
-            made = make_of_parts(self)
+        if make_by_text is not None:
+            made = make_by_text(self)
             if made is not None:
                 return self._made.setdefault(key, made)  # type: ignore[no-any-return]
         try:
@@ -233,23 +228,25 @@ class Document:
                 pass
         return self._text(), self._end
 
-    def find_parts(self) -> Parts | None:
-        """Returns the parts of the object; None if it has no text, or not all of the usual metadata."""
+    def find_description(self) -> bytes | None:
+        """Returns the metadata after the creationTimestamp without managedFields, each member after a comma.
+
+        None if the object has no text, or not all of the usual metadata.
+        """
         text, end = self._found_text()
         found = _match_identity(text, len(_BEGINNING), end)
         if found is None:
             return None
         stop = found.end()
         begin = text.find(_BEFORE_MANAGED_FIELDS, stop, end)
-        managed_fields = b"" if begin < 0 else text[begin + len(_BEFORE_MANAGED_FIELDS) - 1 : end - 1]
-        return found.groups(b""), text[stop : end - 1 if begin < 0 else begin], managed_fields, text[end:]
+        return text[stop : end - 1 if begin < 0 else begin]
 
     def find_head(self) -> Head | None:
-        """Returns the first part of the object; None as in `find_parts`, and if there is a brace in the identity."""
+        """Returns what most rows show of the object; None as in `find_description`, and if there is a brace before the time."""
         text, end = self._found_text()
-        begin = len(_BEFORE_NAME)
+        begin = len(BEFORE_NAME)
         stop = text.find(_BEFORE_CREATED, begin, end)
-        if stop < 0 or not text.startswith(_BEFORE_NAME):
+        if stop < 0 or not text.startswith(BEFORE_NAME):
             return None
         identity = text[begin:stop]
         # Without an escape each quote delimits a string, and without a brace all strings are metadata's own.
@@ -332,12 +329,12 @@ _BEFORE_MANAGED_FIELDS: Final = b',"managedFields":['
 
 #: What metadata begin with; texts without escapes, which are the same in all formats.
 _match_identity: Final = re.compile(
-    rb'\{"name":"(T)"(?:,"generateName":"(T)")?(?:,"namespace":"(T)")?,"uid":"(T)","resourceVersion":"(T)"'
-    rb'(?:,"generation":(\d+))?,"creationTimestamp":"(T)"'.replace(b"T", rb'[^"\\<>&\x80-\xff]*')
+    rb'\{"name":"T"(?:,"generateName":"T")?(?:,"namespace":"T")?,"uid":"T","resourceVersion":"T"'
+    rb'(?:,"generation":\d+)?,"creationTimestamp":"T"'.replace(b"T", rb'[^"\\<>&\x80-\xff]*')
 ).match
 
 #: How the text of an object with a name begins, what is before its time of creation, and after that if it is being deleted.
-_BEFORE_NAME: Final = b'{"metadata":{"name":"'
+BEFORE_NAME: Final = b'{"metadata":{"name":"'
 _BEFORE_CREATED: Final = b',"creationTimestamp":"'
 _BEFORE_DELETION: Final = b'","deletionTimestamp":'
 #: Numbers, as which bytes are found six times as fast.
@@ -385,12 +382,12 @@ def _read_metadata(packed: bytes, end: int) -> tuple[Object, int]:
 
 
 def read_description(text: bytes) -> Object:
-    """Returns the tree of what describes an object, as `Parts` has it."""
+    """Returns the tree of what `find_description` has found."""
     return orjson.loads(b"{%b}" % text[1:])  # type: ignore[no-any-return]
 
 
 def read_rest(rest: bytes) -> StoredObject:
-    """Returns the tree of what follows the metadata of an object, as `Parts` has it; what comes before its status is shared."""
+    """Returns the tree of what follows the metadata of an object, as `Head` has it; what comes before its status is shared."""
     text = b"{" + rest.removeprefix(b",")
     begin = text.rfind(_BEFORE_STATUS)
     if begin > 0:
@@ -453,10 +450,10 @@ def encodings_of(
     documents: Iterable[Document],
     key: Hashable,
     make: Callable[[StoredObject], V],
-    make_of_parts: Callable[[Document], V | None] | None = None,
+    make_by_text: Callable[[Document], V | None] | None = None,
 ) -> list[V]:
     """Returns the `encoding` of each document, for encodings that are never empty."""
-    return [document._made.get(key) or document.encoding(key, make, make_of_parts) for document in documents]
+    return [document._made.get(key) or document.encoding(key, make, make_by_text) for document in documents]
 
 
 def encode_all(documents: Iterable[Document], makers: Mapping[Hashable, Callable[[StoredObject], bytes]]) -> None:
@@ -485,27 +482,17 @@ SAMPLE: Final = 16
 
 def cached_encoder(encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
     """Wraps an encoder of plain JSON data with a bounded cache, which is used as long as values are found in it."""
-    return _with_cache(encode, orjson.dumps)
-
-
-def part_encoder(encode: Callable[[Any], bytes], read: Callable[[bytes], Any] = orjson.loads) -> Callable[[bytes], bytes]:
-    """Makes an encoder of plain JSON data that is given as a text, with a cache like that of `cached_encoder`."""
-    return _with_cache(lambda text: encode(read(text)), bytes)
-
-
-def _with_cache(encode: Callable[[T], bytes], key_of: Callable[[T], bytes]) -> Callable[[T], bytes]:
-    """Wraps an encoder; `key_of` returns the JSON of what is encoded, or raises JSONEncodeError for what has none."""
     cache: BoundedCache[bytes, bytes] = BoundedCache(_MAXIMUM_ITEMS)
     misses = 0
     last = (b"", b"")  # neighbours are often equal, and texts are compared faster than they are hashed
 
-    def encoded(value: T) -> bytes:
+    def encoded(value: Any) -> bytes:
         nonlocal misses, last
         if misses > MAX_MISSES and misses % SAMPLE:
             misses += 1
             return encode(value)
         try:
-            key = key_of(value)
+            key = orjson.dumps(value)
         except orjson.JSONEncodeError:  # integers beyond 64 bits, bytes, invalid UTF-8
             return encode(value)
         known, made = last

@@ -219,8 +219,8 @@ class Protobuf:
     def items(self, documents: Iterable[Document], kind: Kind) -> Items:
         if kind.type is None:
             raise EncodeError(f"{kind.name} has no Protobuf form")
-        make, make_of_parts = partial(protobuf.encode_item, kind.type), protobuf.parts_item_encoder(kind.type)
-        return Items(encodings_of(documents, ("protobuf", kind.name), make, make_of_parts))
+        make, make_by_text = partial(protobuf.encode_item, kind.type), protobuf.item_encoder_by_templates(kind.type)
+        return Items(encodings_of(documents, ("protobuf", kind.name), make, make_by_text))
 
     def object(self, item: bytes, kind: Kind) -> bytes:
         return protobuf.document(kind.api_version, kind.kind, item)

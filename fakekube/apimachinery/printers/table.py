@@ -428,10 +428,9 @@ def _make_template_maker(convertor: TableConvertor) -> Callable[[Document], Temp
         if row is not None and known == rest:
             misses = 0
             return row.fill(name, created)
-        parts = document.find_parts()
-        if parts is None:
+        description = document.find_description()
+        if description is None:
             return None
-        _, description, _, _ = parts
         key: Hashable = rest
         row = shared.get(key)
         if row is not None and row.is_described:

@@ -10,17 +10,19 @@ TypeMeta), meta/v1 (WatchEvent, ListMeta).
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, Final
 
 from fakekube.apimachinery.codecs import ContentError, DecodeError
 from fakekube.apimachinery.codecs.document import Chunks, Document, Items, enclose
 from fakekube.apimachinery.codecs.protobuf.decoder import read_struct
-from fakekube.apimachinery.codecs.protobuf.encoder import content_of, parts_encoder
+from fakekube.apimachinery.codecs.protobuf.encoder import content_of, encode_time
+from fakekube.apimachinery.codecs.protobuf.templates import template_encoder
 from fakekube.apimachinery.codecs.protobuf.wire import Member, Table, encode_varint, scan
 from fakekube.apimachinery.data import DEFAULT
 from fakekube.apimachinery.schema.builtin import Builtins, builtins, type_of
 from fakekube.apimachinery.schema.model import Type
+from fakekube.apimachinery.schema.trees import holds_raw_values
 from fakekube.base.golang.strings import text_of
 
 #: The prefix of every document.
@@ -72,20 +74,12 @@ def encode_item(type_: Type, obj: dict[str, Any]) -> bytes:
 
 
 @cache
-def parts_item_encoder(type_: Type) -> Callable[[Document], bytes | None] | None:
-    """Returns the function that encodes a document by its parts like `encode_item`, or returns None if it has none.
+def item_encoder_by_templates(type_: Type) -> Callable[[Document], bytes | None] | None:
+    """Returns the function that encodes a document like those before it, or returns None.
 
-    None if the type has no usual metadata.
+    None if objects of the type may hold values whose text JSON does not show.
     """
-    encode_parts = parts_encoder(type_)
-    if encode_parts is None:
-        return None
-
-    def encode(document: Document) -> bytes | None:
-        parts = document.find_parts()
-        return None if parts is None else _delimit(2, encode_parts(parts))
-
-    return encode
+    return None if holds_raw_values(type_) else template_encoder(partial(encode_item, type_), encode_time)
 
 
 def document(api_version: str, kind: str, made: bytes) -> bytes:

@@ -18,19 +18,11 @@ import base64
 import struct
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from fakekube.apimachinery.codecs import EncodeError, json
-from fakekube.apimachinery.codecs.document import (
-    IDENTITY,
-    Identity,
-    Parts,
-    cached_encoder,
-    part_encoder,
-    read_description,
-    read_rest,
-)
+from fakekube.apimachinery.codecs.document import cached_encoder
 from fakekube.apimachinery.codecs.protobuf.wire import Layout, encode_varint, is_wrapped, layout
 from fakekube.apimachinery.schema.model import Field, Shape, Type
 from fakekube.base.caches import BoundedCache, forgettable
@@ -54,67 +46,6 @@ def content_of(type_: Type) -> Write:
 
 
 _guarded_encoders: dict[Type, Write] = {}
-
-
-@cache
-def parts_encoder(type_: Type) -> Callable[[Parts], bytes] | None:
-    """Returns the function that encodes the parts of an object of this type like `content_of`; None if it has no usual metadata.
-
-    What describes an object, its managed fields, and what follows the metadata are encoded once for the objects of a workload.
-    """
-    members = layout(type_)
-    metadata = members.fields.get(1)
-    if metadata is None or metadata.name != "metadata" or "managedFields" not in metadata.type.fields:
-        return None
-    managed_fields = metadata.type.fields["managedFields"]
-    encode_identity, tag = _identity_encoder(metadata.type), _tag(1, 2)
-    encode_description = part_encoder(_struct(_leave_out(layout(metadata.type), *_IDENTITY)), read_description)
-    encode_managed_fields = part_encoder(_field(managed_fields, b""))  # the last field of metadata
-    encode_rest = part_encoder(_struct(_leave_out(members, "metadata")), read_rest)
-
-    def write(parts: Parts) -> bytes:
-        identity, description, managed, rest = parts
-        content = encode_identity(identity)
-        if description:
-            content += encode_description(description)
-        if managed:
-            content += encode_managed_fields(managed)
-        return tag + _delimit(content) + encode_rest(rest)
-
-    return _guard(write)
-
-
-#: The fields of an identity, and one between them that the server leaves empty.
-_IDENTITY: Final = (*IDENTITY, "selfLink")
-
-
-def _leave_out(members: Layout, *names: str) -> Layout:
-    """Returns a layout without some fields."""
-    return Layout({number: field for number, field in members.fields.items() if field.name not in names}, members.inlined)
-
-
-def _identity_encoder(type_: Type) -> Callable[[Identity], bytes]:
-    """Makes the encoder of the first fields of ObjectMeta, all of which are always encoded."""
-    tags = {name: _tag(type_.fields[name].number, 2) for name in _IDENTITY}
-    name, generate, namespace, created = (tags[name] for name in ("name", "generateName", "namespace", "creationTimestamp"))
-    uid, version = tags["selfLink"] + b"\0" + tags["uid"], tags["resourceVersion"]
-    generation = _tag(type_.fields["generation"].number, 0)
-
-    @forgettable
-    @lru_cache(maxsize=4096)
-    def encode_times(number: bytes, moment: bytes) -> bytes:
-        return generation + encode_varint(int(number or b"0")) + created + _delimit(_time(moment.decode()))
-
-    def write(found: Identity) -> bytes:
-        own, prefix, space, id_, revision, number, moment = found
-        return b"".join(
-            (
-                name, _delimit(own), generate, _delimit(prefix), namespace, _delimit(space),
-                uid, _delimit(id_), version, _delimit(revision), encode_times(number, moment),
-            )
-        )  # fmt: skip
-
-    return write
 
 
 def _guard(write: Write) -> Write:
@@ -392,7 +323,7 @@ def _union(type_: Type) -> Write:
 
 @forgettable
 @lru_cache(maxsize=4096)
-def _time(text: str) -> bytes:
+def encode_time(text: str) -> bytes:
     """Encodes seconds and nanoseconds; a Time has whole seconds, a MicroTime microseconds."""
     moment = datetime.fromisoformat(text)
     seconds = int((moment - _EPOCH).total_seconds() // 1)
@@ -409,8 +340,8 @@ def _raw(value: Any) -> bytes:
 
 
 _MESSAGES: Final[dict[Shape, Write]] = {
-    Shape.TIME: _time,
-    Shape.MICRO_TIME: _time,
+    Shape.TIME: encode_time,
+    Shape.MICRO_TIME: encode_time,
     Shape.RAW: _raw,
     Shape.FIELDS_V1: _raw,
     Shape.ANY: _raw,

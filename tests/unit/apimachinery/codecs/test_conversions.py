@@ -143,38 +143,13 @@ def _listed(document: Document, type_: Type) -> bytes:
 
 
 @given(objects(), st.booleans())
-def test_packed_objects_are_listed_in_protobuf_as_others(given_object: tuple[Type, Obj], shares_parts: bool) -> None:
+def test_packed_objects_are_listed_in_protobuf_as_others(given_object: tuple[Type, Obj], is_like_another: bool) -> None:
     type_, obj = given_object
     content = {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
     first, document = Document(copy.deepcopy(content)), Document(copy.deepcopy(content))
     expected = protobuf.encode_item(type_, content)
-    if shares_parts:
+    if is_like_another:
         first.pack()
         assert _listed(first, type_) == expected
     document.pack()
     assert _listed(document, type_) == expected
-
-
-@pytest.mark.parametrize("is_packed", [True, False])
-def test_pods_of_one_workload_are_listed_by_their_parts(is_packed: bool) -> None:
-    pod = builtins().kind_type("", "v1", "Pod")
-    assert pod is not None
-    entry = {"manager": "m", "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {}}}
-    identity: list[tuple[str, object]] = [
-        ("name", "a"), ("generateName", "a-"), ("namespace", "n"), ("uid", "u" * 36), ("resourceVersion", "300"), ("generation", 200),
-        ("creationTimestamp", "2026-01-02T03:04:05Z"),
-    ]  # fmt: skip
-    more = [{}, {"labels": {"a": "b"}}, {"deletionTimestamp": "2026-01-02T03:04:06Z", "deletionGracePeriodSeconds": 0}]
-    for left_out, described, managed in itertools.product(["", *dict(identity)], more, ([], [entry])):
-        metadata = {name: value for name, value in identity if name != left_out} | described
-        whole = {
-            "metadata": metadata | ({"managedFields": managed} if managed else {}),
-            "spec": {"nodeName": "n"},
-            "status": {"phase": "x"},
-        }
-        document = Document(copy.deepcopy(whole))
-        assert document.json
-        if is_packed:
-            document.pack()
-        assert _listed(document, pod) == protobuf.encode_item(pod, whole), left_out
-    assert protobuf.parts_item_encoder(pod.fields["metadata"].type) is None

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.apimachinery.codecs.document import cached_encoder, part_encoder
+from fakekube.apimachinery.codecs.document import cached_encoder
 from tests.unit.apimachinery.schema.values import json_values
 
 
@@ -75,16 +74,3 @@ def test_values_that_all_differ_are_seldom_looked_up_until_one_is_found_again() 
     for _ in range(100):
         encode("same")
     assert made == []
-
-
-def test_a_part_that_is_given_as_json_is_encoded_once() -> None:
-    made: list[Any] = []
-
-    def encode(value: Any) -> bytes:
-        made.append(value)
-        return repr(value).encode()
-
-    encode_part = part_encoder(encode)
-    for text in (b'{"a":1}', b'{"a":1.0}', b'{"a":1}', b'{"a":"%b"}' % (b"x" * 5000), b'{"a":"%b"}' % (b"x" * 5000)):
-        assert encode_part(text) == repr(orjson.loads(text)).encode()
-    assert [len(repr(value)) < 100 for value in made] == [True, True, False, False]
