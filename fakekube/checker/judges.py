@@ -309,19 +309,19 @@ def judge_lost_conditions(trial: Trial) -> Verdict | None:
     writes = [call for call in trial.trace.since() if call.is_write and call.succeeded]
     statuses = [call for call in writes if call.resource != call.collection]  # also other subresources may write conditions
     written = [call for call in statuses if not is_apply(call)]  # which replaces a whole list only if its definition says so
-    revisions = {call.revision for call in written}
-    for call in written[:_LOOKED_AT]:
+    culprits = {call.revision: call for call in written}
+    for resource, name, namespace in {(call.collection, call.name, call.namespace): None for call in written[:_LOOKED_AT]}:
         try:
-            versions = trial.cluster.history(call.collection, call.name, call.namespace or None)
+            versions = trial.cluster.history(resource, name, namespace or None)
         except (ApiError, UnknownResource):  # its definition is deleted
             continue
         types = [_condition_types(version.object) for version in versions]
         own: set[str] = set()
         for number in range(1, len(versions)):
-            before, after, by_client = types[number - 1], types[number], versions[number].revision in revisions
-            own |= after - before if by_client else set()
+            before, after, call = types[number - 1], types[number], culprits.get(versions[number].revision)
+            own |= after - before if call else set()
             lost = sorted(before - after - own)
-            if by_client and lost and versions[number].type == "MODIFIED":
+            if call and lost and versions[number].type == "MODIFIED":
                 return Verdict.failure(
                     f"{call.verb} {call.path} has removed the condition {lost[0]}, which others have set", *trial.excerpt([call])
                 )

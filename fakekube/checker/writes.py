@@ -7,7 +7,7 @@ Invariant: a rule applies only to behavior that the baseline run has shown; `req
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -325,12 +325,22 @@ def remove(trial: Trial, resource: str, obj: Object) -> None:
     trial.cluster.delete(resource, metadata["name"], namespace=metadata.get("namespace"), gracePeriodSeconds=0)
 
 
-def delete_children(trial: Trial, copy: Copy, resource: str) -> int:
+def delete_children(trial: Trial, copy: Copy, resource: str, spared: Container[str] = ()) -> int:
     """Deletes the children of a resource that the client has created for a copy, at once, and returns their number.
 
     With a grace period, pods would still exist while they terminate, and count as children.
+
+    Args:
+        trial: the run.
+        copy: the copy.
+        resource: the resource of the children.
+        spared: the uids of owners whose children stay.
     """
-    children = children_of(trial.cluster, copy, resource)
+    children = [
+        child
+        for child in children_of(trial.cluster, copy, resource)
+        if not any(owner["uid"] in spared for owner in child["metadata"].get("ownerReferences") or ())
+    ]
     for child in children:
         metadata = child["metadata"]
         try:

@@ -523,8 +523,10 @@ class UnseenChild(MissedChange):
             if not trial.await_until(lambda: all(children_of(trial.cluster, subject, one) for one in mended), enough):
                 raise NotExercised("the client makes no children while their watch is silent")
             await_quiet(trial, subject.mark, [subject.token])
+            changed, _ = changes_of_all(subject.objects, "", 1)[self.change]
+            others = {obj["metadata"]["uid"] for number, obj in enumerate(subject.objects) if number != changed}
             for resource in mended:
-                delete_children(trial, subject, resource)
+                delete_children(trial, subject, resource, others)  # nothing tells the client to look at the other objects
             trial.compact()
         for resource in mended:
             trial.faults.on("watch", resource).cut(label="late").remove()

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from fakekube.checker import writes
 from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction
 from fakekube.checker.rules.deletions import _is_for_another
 from fakekube.checker.trial import Trial
 from fakekube.checker.verdict import NotExercised
-from fakekube.checker.writes import delete_with_children, handled_children, is_taken_over
+from fakekube.checker.writes import delete_children, delete_with_children, handled_children, is_taken_over
 from fakekube.controllers.client import ApiError
 
 TOKEN = "x7"
@@ -64,6 +65,16 @@ def test_a_child_with_children_or_a_status_is_handled_for_its_own_sake(requests:
 def test_an_object_for_a_child_is_not_one_for_its_owner(owner: str | None, another: bool) -> None:
     call: Any = SimpleNamespace(body=child("label", "", owner) if owner else {"metadata": {"name": "label"}})
     assert _is_for_another(call, {"1"}) is another
+
+
+def test_children_of_some_owners_are_spared(monkeypatch: pytest.MonkeyPatch) -> None:
+    children = [child("web", "1", "owner"), child("mail", "2", "other"), {"metadata": {"name": "free", "namespace": "n"}}]
+    monkeypatch.setattr(writes, "children_of", lambda *_: children)
+    deleted: list[str] = []
+    trial: Any = SimpleNamespace(cluster=SimpleNamespace(delete=lambda resource, name, **options: deleted.append(name)))
+    copy: Any = None
+    assert delete_children(trial, copy, "secrets", {"other"}) == len(deleted) == 2
+    assert deleted == [f"web-{TOKEN}", "free"]
 
 
 @pytest.mark.parametrize(
