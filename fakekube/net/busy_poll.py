@@ -40,7 +40,7 @@ def busy_poll_if_allowed() -> BusyPoll | None:
 
 
 class BusyPoll:
-    """The waits of one connection or thread. Each is a call of `look`, perhaps a sleep, and a call of `end_wait`."""
+    """The waits of one connection or thread: `look` and, if it finds nothing, a sleep and `end_sleep`."""
 
     __slots__ = ("_began", "_pause")
 
@@ -51,16 +51,17 @@ class BusyPoll:
 
     def look(self, look: Callable[[int], _Found]) -> _Found | None:
         """Calls `look(0)`, which does not wait, until it finds something; returns None if the thread should sleep."""
-        self._began = began = time.monotonic()
+        self._began = now = time.monotonic()
         if not self._pause:
-            while time.monotonic() - began < SECONDS:
+            while now - self._began < SECONDS:
                 if found := look(0):
                     return found
+                now = time.monotonic()
             self._pause = PAUSE
         return None
 
-    def end_wait(self) -> None:
-        """Called when the wait is over."""
+    def end_sleep(self) -> None:
+        """Called when the thread has slept."""
         if time.monotonic() - self._began >= SECONDS:
             self._pause = self._pause or 1
         elif self._pause:

@@ -121,8 +121,9 @@ def _wait(selector: selectors.BaseSelector, busy_poll: BusyPoll | None) -> list[
     """Returns the descriptors that are readable; none after `_PATIENCE`."""
     if busy_poll is None:
         return selector.select(_PATIENCE)
-    found = busy_poll.look(selector.select) or selector.select(_PATIENCE)
-    busy_poll.end_wait()
+    if not (found := busy_poll.look(selector.select)):
+        found = selector.select(_PATIENCE)
+        busy_poll.end_sleep()
     return found
 
 

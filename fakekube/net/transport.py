@@ -83,9 +83,10 @@ class Transport:
         busy_poll = self._busy_poll
         if busy_poll is None:
             return self._receive()
-        busy_poll.look(self._look)
+        found = busy_poll.look(self._look)
         data = self._receive()
-        busy_poll.end_wait()
+        if not found:
+            busy_poll.end_sleep()
         return data
 
     def _receive(self) -> bytes:

@@ -41,8 +41,9 @@ class Waits:
 
         found = self.busy_poll.look(look)
         assert not any(looks), "it waited"
-        self.now += 0 if found else seconds
-        self.busy_poll.end_wait()
+        if not found:
+            self.now += seconds
+            self.busy_poll.end_sleep()
         return len(looks), bool(found)
 
 
