@@ -127,7 +127,7 @@ class _Issued:
 
 # --- A child process that makes certificates --------------------------------------------------------------------------
 # The package cryptography takes 11 MiB, and as long to import as half of the cluster. A server needs no more of it than its first
-# certificates, unless a client presents one, or something is signed or validated: the controllers of 1.37 publish the CA.
+# certificates, unless a client presents one, or something else is signed or validated.
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ pkg/apis/core/validation/names.go (ValidateSignerName).
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from cryptography import x509
@@ -17,9 +17,9 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from fakekube.apimachinery.errors import FieldError
-from fakekube.apimachinery.errors.field import Printed, duplicate, forbidden, invalid, required, too_long
+from fakekube.apimachinery.errors.field import Printed, duplicate, forbidden, invalid, required
+from fakekube.apis.certificates.signers import validate_signer_name
 from fakekube.apis.rest.strategy import Strategy, WriteContext, restore
-from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import one_of, repeated_indices
 from fakekube.apis.validation.rules import from_minor, holds_declared_rules
 from fakekube.apis.well_known import LEGACY_UNKNOWN_SIGNER_NAME
@@ -220,39 +220,6 @@ def _validate_conditions(items: Sequence[Mapping[str, Any]], old_items: Sequence
             errors.append(duplicate(f"{path}.type", kind))
         seen.add(kind)
     return errors
-
-
-def validate_signer_name(name: str, path: str) -> list[FieldError]:
-    """Validates a signer name: a domain, a slash, and a path."""
-    if not name:
-        return [required(path)]
-    if name.count("/") != 1:
-        text = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
-        return [invalid(path, name, text)]
-    domain, _, rest = name.partition("/")
-    errors = [] if names.fits(domain, names.SUBDOMAIN_LENGTH) else [too_long(path, names.SUBDOMAIN_LENGTH)]
-    errors += _validate_labels(domain, path, names.dns_label)
-    if "." not in domain:
-        errors.append(invalid(path, domain, "should be a domain with at least two segments separated by dots"))
-    errors += _validate_labels(rest, path, names.dns_subdomain)
-    longest = 2 * names.SUBDOMAIN_LENGTH + names.LABEL_LENGTH + 2
-    return errors if names.fits(name, longest) else [*errors, too_long(path, longest)]
-
-
-def is_authorized_for_signer_name(context: WriteContext, verb: str, signer: str) -> bool:
-    """Reports whether the user may do this with requests for a signer, or for all signers of its domain
-    (IsAuthorizedForSignerName)."""
-    asked = {"group": "certificates.k8s.io", "version": "*", "resource": "signers", "verb": verb}
-    return any(context.authorize({**asked, "name": name})[0] for name in (signer, f"{signer.partition('/')[0]}/*"))
-
-
-def _validate_labels(text: str, path: str, check: Callable[[str], list[str]]) -> list[FieldError]:
-    """Returns the errors of the first invalid label of a domain."""
-    for label in text.split("."):
-        details = check(label)
-        if details:
-            return [invalid(path, text, f"validating label {go_quote(label)}: {detail}") for detail in details]
-    return []
 
 
 # --- PEM and X.509 ----------------------------------------------------------------------------------------------------

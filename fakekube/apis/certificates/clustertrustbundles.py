@@ -8,32 +8,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, invalid, too_long
-from fakekube.apis.certificates.certificatesigningrequests import validate_signer_name
+from fakekube.apis.certificates.signers import bundle_name_errors, validate_signer_name
 from fakekube.apis.rest.strategy import Strategy, WriteContext
-from fakekube.apis.validation import names, objectmeta
+from fakekube.apis.validation import objectmeta
 from fakekube.base.golang import pem
 from fakekube.base.objects import Object
 
 _MAX_TRUST_BUNDLE_SIZE: Final = 1 << 20
 _OMITTED: Final = "<value omitted>"
 _PATH: Final = "spec.trustBundle"
-
-
-def bundle_name_errors(signer: str, name: str, prefix: bool = False) -> list[str]:
-    """Validates the name of a bundle of a signer, "" for none (ValidateClusterTrustBundleName)."""
-    if not signer:
-        if ":" in name:
-            return ['ClusterTrustBundle without signer name must not have ":" in its name']
-        return names.dns_subdomain(name, prefix)
-    required = f"{signer.replace('/', ':')}:"
-    if not name.startswith(required):
-        return [f"ClusterTrustBundle for signerName {signer} must be named with prefix {required}"]
-    return names.dns_subdomain(name.removeprefix(required), prefix)
 
 
 class ClusterTrustBundleStrategy(Strategy):
@@ -44,16 +29,16 @@ class ClusterTrustBundleStrategy(Strategy):
     checks_metadata_update = False
 
     def validate(self, context: WriteContext, obj: Object) -> list[FieldError]:
-        return self._validate(obj, None)
+        return self._validate(context, obj, None)
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        errors = self._validate(obj, old) + self.validate_metadata_update(context, obj["metadata"], old["metadata"])
+        errors = self._validate(context, obj, old) + self.validate_metadata_update(context, obj["metadata"], old["metadata"])
         signer = (obj.get("spec") or {}).get("signerName", "")
         if signer != (old.get("spec") or {}).get("signerName", ""):
             errors.append(invalid("spec.signerName", signer, IMMUTABLE))
         return errors
 
-    def _validate(self, obj: Object, old: Object | None) -> list[FieldError]:
+    def _validate(self, context: WriteContext, obj: Object, old: Object | None) -> list[FieldError]:
         spec = obj.get("spec") or {}
         signer, bundle = spec.get("signerName", ""), spec.get("trustBundle", "")
 
@@ -65,7 +50,10 @@ class ClusterTrustBundleStrategy(Strategy):
         )
         if signer:
             errors += validate_signer_name(signer, "spec.signerName")
-        if old is None or (old.get("spec") or {}).get("trustBundle", "") != bundle:
+        is_new = old is None or (old.get("spec") or {}).get("trustBundle", "") != bundle
+        if (
+            is_new and bundle != context.services.certificate_authority
+        ):  # the server's own, for which cryptography is not imported
             errors += _validate_trust_bundle(bundle)
         return errors
 
@@ -90,6 +78,9 @@ def _validate_trust_bundle(bundle: str) -> list[FieldError]:
 
 
 def _problem_with_block(block: pem.Block) -> str:
+    from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
+
     if block.type != "CERTIFICATE":
         return f"has bad block type: {block.type}"
     if block.has_headers:

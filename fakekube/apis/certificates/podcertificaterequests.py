@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, OMITTED, Typed, forbidden, invalid, not_supported, required, too_long
-from fakekube.apis.certificates.certificatesigningrequests import is_authorized_for_signer_name, validate_signer_name
+from fakekube.apis.certificates.signers import is_authorized_for_signer_name, validate_signer_name
 from fakekube.apis.rest.strategy import Strategy, WriteContext, keep_all_but, keep_metadata
 from fakekube.apis.validation import names
 from fakekube.apis.validation.checks import conditions, invalid_each

@@ -164,6 +164,10 @@ class ClusterAccess(Protocol):
     def issuer(self) -> str:
         """The issuer URL of service account tokens."""
 
+    @property
+    def certificate_authority(self) -> str:
+        """The certificate (PEM) of the cluster's own authority; "" if it has none."""
+
 
 class CallError(Exception):
     """A call failed; has the error message of the real server."""

@@ -70,7 +70,7 @@ class CertificateSubjectRestriction(Plugin):
 
 def _check_signer_permission(attributes: Attributes, verb: str) -> None:
     """Raises StatusError 403 unless the user has the permission for the signer of the stored request."""
-    from fakekube.apis.certificates.certificatesigningrequests import is_authorized_for_signer_name  # needs cryptography
+    from fakekube.apis.certificates.signers import is_authorized_for_signer_name
 
     assert attributes.old is not None
     signer = attributes.old["spec"].get("signerName", "")

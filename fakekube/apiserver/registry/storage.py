@@ -159,15 +159,19 @@ def _certificatesigningrequests() -> Storage:
     }
 
 
-def _podcertificaterequests() -> Storage:
+def _clustertrustbundles() -> Storage:
     from fakekube.apis.certificates.clustertrustbundles import ClusterTrustBundleStrategy
+
+    return {"clustertrustbundles": ClusterTrustBundleStrategy}
+
+
+def _podcertificaterequests() -> Storage:
     from fakekube.apis.certificates.podcertificaterequests import (
         PodCertificateRequestStatusStrategy,
         PodCertificateRequestStrategy,
     )
 
     return {
-        "clustertrustbundles": ClusterTrustBundleStrategy,
         "podcertificaterequests": PodCertificateRequestStrategy,
         "podcertificaterequests/status": PodCertificateRequestStatusStrategy,
     }
@@ -504,7 +508,8 @@ _NAMES: Final[Mapping[str, Mapping[Provider, str]]] = {
     "batch": {_cronjobs: "cronjobs", _jobs: "jobs"},
     "certificates.k8s.io": {
         _certificatesigningrequests: "certificatesigningrequests",
-        _podcertificaterequests: "clustertrustbundles podcertificaterequests",
+        _clustertrustbundles: "clustertrustbundles",
+        _podcertificaterequests: "podcertificaterequests",
     },
     "coordination.k8s.io": {_coordination: "leasecandidates leases"},
     "discovery.k8s.io": {_endpoints: "endpointslices"},

@@ -43,6 +43,9 @@ class AccessControl(Protocol):
     @property
     def issuer(self) -> str: ...
 
+    @property
+    def authority(self) -> str: ...
+
     def authorize(self, user: str, groups: Sequence[str], attributes: dict[str, Any]) -> tuple[bool, str]: ...
 
     def decide(self, spec: Mapping[str, Any]) -> Decision: ...
@@ -261,3 +264,7 @@ class StoreAccess:
     @property
     def issuer(self) -> str:
         return self._access.issuer
+
+    @property
+    def certificate_authority(self) -> str:
+        return self._access.authority

@@ -505,8 +505,7 @@ def _validate_projected_downward_api(source: Part, taken: set[str], volume_path:
 
 
 def _validate_trust_bundle(source: Part, taken: set[str], volume_path: str, path: str) -> list[FieldError]:
-    from fakekube.apis.certificates.certificatesigningrequests import validate_signer_name
-    from fakekube.apis.certificates.clustertrustbundles import bundle_name_errors
+    from fakekube.apis.certificates.signers import bundle_name_errors, validate_signer_name
 
     name, signer, target = source.get("name"), source.get("signerName"), source.get("path", "")
     errors: list[FieldError] = []
@@ -547,7 +546,7 @@ _KEY_TYPES = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25
 
 def _validate_pod_certificate(source: Part, taken: set[str], volume_path: str, path: str) -> list[FieldError]:
     from fakekube.apis.certificates import podcertificaterequests as requests
-    from fakekube.apis.certificates.certificatesigningrequests import validate_signer_name
+    from fakekube.apis.certificates.signers import validate_signer_name
 
     signer, seconds, kind = source.get("signerName", ""), source.get("maxExpirationSeconds"), source.get("keyType", "")
     errors = validate_signer_name(signer, f"{path}.signerName")
