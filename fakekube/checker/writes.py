@@ -9,18 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from fakekube.checker.provocations import LEADER_CHANGED
 from fakekube.checker.reaction import Copy, Effect, EffectKind, children_of, is_event
 from fakekube.checker.sample import new_token
-from fakekube.checker.trace import LEASES
+from fakekube.checker.trace import LEASES, mentions
 from fakekube.checker.verdict import NotExercised
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
     from fakekube.base.objects import Object
+    from fakekube.checker.reaction import Reaction
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Baseline, Trial
+    from fakekube.powers.exchange import Exchange
 
 
 _WRITES = ("create", "update", "patch", "delete")
@@ -222,6 +226,50 @@ def refuse_writes(trial: Trial, writes: Iterable[tuple[str, str]]) -> Iterator[N
             selector = trial.faults.on(verb, resource)
             outage.enter_context(selector.status(503, message="the server is shutting down", label="write refused"))
         yield
+
+
+def require_kinds_of_writes(reaction: Reaction) -> list[Effect]:
+    """Returns the writes of a reaction that are for one copy alone, each verb and object once; not those of Events and leases.
+
+    Raises NotExercised if there are no two kinds, of which one may fail and the other one succeed.
+    """
+    found = [
+        one
+        for one in reaction.effects
+        if one.kind is EffectKind.REQUEST
+        and one.detail[0] in _WRITES
+        and not (is_event(one.resource) or one.resource == LEASES or one.is_shared)
+    ]
+    if len(found) < 2:
+        raise NotExercised("the client does not send two kinds of writes for an object")
+    return found[:_MOST_KINDS]
+
+
+#: How many kinds of writes are refused apart from each other at most.
+_MOST_KINDS = 6
+
+
+@contextmanager
+def refuse_apart(trial: Trial, refused: Mapping[str, Effect]) -> Iterator[set[str]]:
+    """Refuses one kind of write for each of several copies, by their tokens, within the context; all others succeed. What names
+    several copies is not refused: it is not about one of them.
+
+    The context has the tokens for which a write was refused until now.
+    """
+    met: set[str] = set()
+
+    def refuse_for(token: str, exchange: Exchange) -> tuple[int, Any] | None:
+        if [one for one in refused if mentions(exchange, one)] != [token]:
+            return None
+        met.add(token)
+        return LEADER_CHANGED
+
+    with ExitStack() as refusals:
+        for token, effect in refused.items():
+            name = effect.name.replace("{}", token) if effect.name and effect.has_name else None
+            selector = trial.faults.on(effect.detail[0], effect.resource, name=name)
+            refusals.enter_context(selector.intercept(partial(refuse_for, token), label="write refused"))
+        yield met
 
 
 # --- Changes that other clients make to the objects of a copy and to its children, while the client runs -------------

@@ -96,6 +96,7 @@ DEFECTS = {
         Defect("R2-dropped", "tries again at once when a connection drops"),
         Defect("R2-remembers", "never forgets the failures of a key", CONTROLLER),
         Defect("R2-fivefold", "waits five times as long after each failure of a stream"),
+        Defect("R2-swallows", "goes on to the status when it could not write a child", CONTROLLER),
         Defect("R7-half", "takes the items before the break for the whole list", options=("--lists",)),
         Defect("R3-resend-create", "sends a create again whose connection broke", CONTROLLER),
         Defect("R3-resend-timeout", "sends a create again that was answered with 504", CONTROLLER),

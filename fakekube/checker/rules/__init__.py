@@ -83,9 +83,9 @@ LIVES: tuple[Sequence[str], ...] = (
     ("S3/change", "S3/under-fault", "C1/changed", "C2/changed", "C7/changed", "S3/meanwhile", "R2/forgets", "S3/set-back"),
     ("C1/conflict", "C2/update", "C3/children", "C3/status", "N3/needless", "C6/there", "R3/lost", "R3/timeout"),
     ("C6/gone", "C6/vanished", "C5/child", "S3/deletion-fault", "C5/foreign", "C5/unowned"),
-    ("S3/switches", "C5/switched", "C5/forbidden"),
+    ("S3/switches", "S3/unset", "C5/switched", "C5/forbidden"),
     ("C4/added", "C4/removed", "C4/deleting", "C4/kept"),
-    ("R7/object", "R2/writes-once", "R6/denied", "R1/write"),
+    ("R7/object", "R2/writes-once", "R2/writes-apart", "S3/fault-apart", "R6/denied", "R1/write"),
 )
 
 #: The first letters of ids, in the order of docs/client-rules.md.

@@ -21,10 +21,19 @@ from fakekube.checker.rules.credentials import RotatedToken
 from fakekube.checker.rules.denials import DeniedForOne
 from fakekube.checker.rules.retries import RetryAfter, ServerErrors
 from fakekube.checker.rules.sieve import MissedChange, MissedDeletion
+from fakekube.checker.sample import new_token
 from fakekube.checker.trace import LEASES, WRITES, is_failure, mentions
 from fakekube.checker.verdict import NotExercised, Outcome, Verdict
-from fakekube.checker.waits import await_quiet, require_resumption
-from fakekube.checker.writes import own_objects, refusable_writes, refuse_writes, require_writes, set_editor
+from fakekube.checker.waits import await_quiet, await_reactions, require_resumption
+from fakekube.checker.writes import (
+    own_objects,
+    refusable_writes,
+    refuse_apart,
+    refuse_writes,
+    require_kinds_of_writes,
+    require_writes,
+    set_editor,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -147,6 +156,30 @@ class EachWriteRefused(FailingWrites):
             return LEADER_CHANGED if self._budget.take_write(exchange) else None
 
         return trial.faults.on(verb, resource).intercept(refuse, label="write refused")
+
+
+class WritesRefusedApart(FailingWrites):
+    """One kind of write is refused for each of several copies, and all others succeed."""
+
+    name = "writes-apart"
+    provocation = "one kind of write for an object is answered with 500 for some seconds, and all others succeed"
+    fast = False
+    advice = "return each error of a write, so that the object is queued again; write the status last, and only what is true"
+    expected_seconds = WriteOutage.expected_seconds
+
+    def require(self, baseline: Baseline) -> None:
+        super().require(baseline)
+        require_kinds_of_writes(baseline.reaction)
+
+    def provoke(self, trial: Trial) -> None:
+        refused = {new_token(trial.random): one for one in require_kinds_of_writes(trial.baseline.reaction)}
+        with refuse_apart(trial, refused) as met:
+            for token in refused:
+                trial.stimulate(token=token)
+            trial.await_until(lambda: met == refused.keys(), trial.reaction_timeout)
+            trial.wait(_UNDER_FAULT)
+        self.refused = len(met)
+        trial.await_all()
 
 
 class ForgottenFailures(MissedChange):
@@ -295,6 +328,33 @@ class ChangedUnderFault(MissedChange):
 
 #: For how many seconds writes fail after a change or a deletion.
 _UNDER_FAULT = 3.0
+
+
+class ChangedUnderFaultApart(ChangedUnderFault):
+    """Copies are changed while one kind of write for each of them fails, and all others succeed."""
+
+    name = "fault-apart"
+    provocation = "an object is changed while one kind of write for it fails, and all others succeed"
+    fast = False
+    advice = WritesRefusedApart.advice
+
+    changed: Sequence[Copy] = ()
+
+    def provoke(self, trial: Trial) -> None:
+        self.reaction = self.learn(trial)
+        refused = {new_token(trial.random): one for one in require_kinds_of_writes(self.reaction)}
+        self.changed = [trial.stimulate(token=token) for token in refused]
+        await_reactions(trial, self.changed)
+        self.mark = trial.trace.mark()
+        with refuse_apart(trial, refused) as met:
+            for copy in self.changed:
+                self._alter(trial, copy)
+            trial.await_until(lambda: met == refused.keys(), trial.reaction_timeout)
+            trial.wait(_UNDER_FAULT)
+        trial.await_until(lambda: not self._missing(trial), trial.reaction_timeout)
+
+    def subjects(self, trial: Trial) -> Sequence[Copy]:
+        return self.changed
 
 
 class DeletedUnderFault(MissedDeletion):
@@ -516,10 +576,12 @@ RULES = (
     FailingWrites,
     UnansweredWrites,
     EachWriteRefused,
+    WritesRefusedApart,
     ForgottenFailures,
     ConflictOutage,
     RefusedAgainAndAgain,
     ChangedUnderFault,
+    ChangedUnderFaultApart,
     DeletedUnderFault,
     ChangedUnderConflict,
     LostUnderChange,

@@ -474,16 +474,22 @@ class MissedChange(Rule):
         """(verb, resource) of the writes with which the client reacts to a change."""
         return {(one.detail[0], one.resource) for one in self.reaction.effects}
 
+    def subjects(self, trial: Trial) -> Sequence[Copy]:
+        """Returns the copies that are changed."""
+        return trial.copies[:1]
+
     def _missing(self, trial: Trial) -> list[Effect]:
-        return self.reaction.missing(trial.cluster, trial.copies[0], trial.trace.since(self.mark))
+        return [effect for copy in self.subjects(trial) for effect in self._missing_of(trial, copy)]
+
+    def _missing_of(self, trial: Trial, copy: Copy) -> list[Effect]:
+        return self.reaction.missing(trial.cluster, copy, trial.trace.since(self.mark))
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        missing = self._missing(trial)
-        if not missing:
-            return Verdict.success()
-        name = trial.copies[0].names()[0]
-        text = f"no reaction to the change of {name}: before, the client {missing[0]}"
-        return Verdict.failure(text, *trial.excerpt(), by_time=True)
+        for copy in self.subjects(trial):
+            if missing := self._missing_of(trial, copy):
+                text = f"no reaction to the change of {copy.names()[0]}: before, the client {missing[0]}"
+                return Verdict.failure(text, *trial.excerpt(), by_time=True)
+        return Verdict.success()
 
 
 class UnseenChild(MissedChange):

@@ -382,6 +382,6 @@ def test_what_the_api_lets_nobody_change_is_not_judged(
 def test_failures_are_not_forgotten_if_the_first_pause_of_each_round_grows(rounds: Any, broken: bool) -> None:
     rule = ForgottenFailures()
     rule.rounds = rounds
-    rule._missing = lambda trial: []  # type: ignore[method-assign]
+    rule.subjects = lambda trial: ()  # type: ignore[method-assign]
     run: Any = SimpleNamespace(copies=[SimpleNamespace(names=lambda: ["motd"])], excerpt=list)
     assert (str(rule.judge_trace(run).outcome) == "fail") is broken

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,9 +12,17 @@ import pytest
 from fakekube.checker import writes
 from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction
 from fakekube.checker.rules.deletions import _is_for_another
+from fakekube.checker.trace import LEASES
 from fakekube.checker.trial import Trial
 from fakekube.checker.verdict import NotExercised
-from fakekube.checker.writes import delete_children, delete_with_children, handled_children, is_taken_over
+from fakekube.checker.writes import (
+    delete_children,
+    delete_with_children,
+    handled_children,
+    is_taken_over,
+    refuse_apart,
+    require_kinds_of_writes,
+)
 from fakekube.controllers.client import ApiError
 
 TOKEN = "x7"
@@ -113,3 +123,55 @@ def test_a_reaction_that_is_missing_before_the_provocation_is_no_failure() -> No
     trial: Any = SimpleNamespace(await_reaction=lambda copy: False)
     with pytest.raises(NotExercised, match="did not react to another copy, before anything was provoked"):
         Trial.require_reaction(trial, Copy(TOKEN, [], [], -1, 0.0), "another copy")
+
+
+def sends(verb: str, resource: str, name: str = "web-{}") -> Effect:
+    return Effect(EffectKind.REQUEST, resource, name, (verb,))
+
+
+def test_kinds_of_writes_are_those_for_one_copy_alone() -> None:
+    kinds = [sends("create", "configmaps"), sends("create", "configmaps", "web-{}-more"), sends("patch", "sites/status")]
+    others = [
+        sends("get", "configmaps"),
+        sends("create", "events", "*"),
+        sends("update", LEASES),
+        sends("patch", "configmaps", "summary"),
+    ]
+    assert require_kinds_of_writes(Reaction(dict.fromkeys([*kinds, *others], 1))) == kinds
+    with pytest.raises(NotExercised, match="two kinds of writes"):
+        require_kinds_of_writes(Reaction(dict.fromkeys([*kinds[:1], *others], 1)))
+
+
+class Faults:
+    """The faults of a run, which are asked for each write."""
+
+    def __init__(self) -> None:
+        self._armed: dict[tuple[str, str, str | None], Callable[[Any], Any]] = {}
+
+    def on(self, verb: str, resource: str, *, name: str | None) -> Any:
+        return SimpleNamespace(intercept=lambda refuse, label: self._arm((verb, resource, name), refuse))
+
+    @contextmanager
+    def _arm(self, key: tuple[str, str, str | None], refuse: Callable[[Any], Any]) -> Iterator[None]:
+        self._armed[key] = refuse
+        yield
+        del self._armed[key]
+
+    def is_refused(self, verb: str, resource: str, name: str, body: str = "") -> bool:
+        exchange = SimpleNamespace(path=f"/{resource}/{name}", raw_body=body.encode())
+        fitting = [refuse for key, refuse in self._armed.items() if key[:2] == (verb, resource) and key[2] in (None, name)]
+        return any(refuse(exchange) is not None for refuse in fitting)
+
+
+def test_one_kind_of_write_for_each_copy_is_refused_and_no_other() -> None:
+    faults = Faults()
+    run: Any = SimpleNamespace(faults=faults)
+    with refuse_apart(run, {"x1": sends("create", "configmaps"), "x2": sends("create", "secrets", "*")}) as met:
+        assert not faults.is_refused("patch", "configmaps", "web-x1")
+        assert not faults.is_refused("create", "configmaps", "web-x2")
+        assert not faults.is_refused("create", "configmaps", "web-x1", "about x2, too")
+        assert not met
+        assert faults.is_refused("create", "configmaps", "web-x1")
+        assert faults.is_refused("create", "secrets", "", "for x2")
+        assert met == {"x1", "x2"}
+    assert not faults.is_refused("create", "configmaps", "web-x1")
