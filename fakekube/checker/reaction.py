@@ -276,13 +276,16 @@ def has_controller(obj: Object) -> bool:
     return any(owner.get("controller") for owner in obj["metadata"].get("ownerReferences") or ())
 
 
-def filter_by_controller(children: Iterable[Object], uids: Set[str]) -> list[Object]:
-    """Returns the children whose controller has one of some uids."""
-    return [
-        child
-        for child in children
-        if any(owner.get("uid") in uids and owner.get("controller") for owner in child["metadata"].get("ownerReferences") or ())
-    ]
+def filter_by_owner(children: Iterable[Object], uids: Set[str]) -> list[Object]:
+    """Returns the children whose owner has one of some uids: their controller or, if they have none, one that another owner
+    reference, a label or an annotation names by its uid."""
+    return [child for child in children if not uids.isdisjoint(_uids_of_owners(child["metadata"]))]
+
+
+def _uids_of_owners(metadata: Object) -> set[str]:
+    owners = metadata.get("ownerReferences") or ()
+    marks = (value for part in ("labels", "annotations") for value in (metadata.get(part) or {}).values())
+    return {owner["uid"] for owner in owners if owner.get("controller")} or {*(owner["uid"] for owner in owners), *marks}
 
 
 def is_time(value: Any) -> bool:

@@ -99,7 +99,7 @@ class Baseline:
     controls_children: bool
     """Whether children of a copy have a controller reference."""
     owns_children: bool
-    """Whether the controller of children of a copy is the copy."""
+    """Whether children of a copy say that the copy is their owner, by their controller or by its uid elsewhere."""
     adds_finalizer: bool
     """Whether the client adds a finalizer to objects of the sample."""
     start_seconds: float

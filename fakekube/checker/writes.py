@@ -143,6 +143,14 @@ def require_controlled_children(baseline: Baseline) -> None:
         raise NotExercised("the client's children have no controller reference")
 
 
+def require_owned_children(baseline: Baseline) -> None:
+    """Raises NotExercised if the client creates no objects for a copy that say who their owner is: by a controller reference, or
+    by the uid of the copy."""
+    require_children(baseline)
+    if not (baseline.controls_children or baseline.owns_children):
+        raise NotExercised("the client's children do not name their owner by its uid")
+
+
 def require_generated_children(baseline: Baseline) -> None:
     """Raises NotExercised if the client creates no objects with generated names for a copy."""
     if not generated_children(baseline):

@@ -6,18 +6,19 @@ Invariant: only values are changed that the client itself has changed before, wh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.alterations import at_path, is_content, leaves_to_change, patch_of, path_text
+from fakekube.checker.alterations import is_content, is_encoded, leaves_to_change, other_values, patch_of, path_text, to_base64
 from fakekube.checker.comparison import state_of, values_of
-from fakekube.checker.reaction import children_of, filter_by_controller
+from fakekube.checker.contents import AMOUNTS, TEXTS, OtherContents, apply_and_await_quiet
+from fakekube.checker.reaction import children_of, filter_by_owner, leaves_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.deletions import has_own_watch
 from fakekube.checker.rules.lifecycles import ForeignChild, find_equal_status
-from fakekube.checker.rules.sieve import MissedChange
+from fakekube.checker.rules.single_changes import ChangedAlone
 from fakekube.checker.sample import new_token
 from fakekube.checker.verdict import NotExercised, Verdict
-from fakekube.checker.waits import await_quiet
 from fakekube.checker.writes import require_children, touch_objects
 from fakekube.controllers.client import ApiError
 
@@ -31,12 +32,13 @@ if TYPE_CHECKING:
     from fakekube.checker.trial import Baseline, Trial
 
 
-class ChangedChild(MissedChange):
-    """Another client changes values of a child that the client keeps in step with the object; then the object is changed, too."""
+class ChangedChild(ChangedAlone):
+    """Another client changes a value of each child that the client keeps in step with the object; then the object is changed,
+    too."""
 
     name = "set-back"
+    fast = True
     provocation = "another client changes what the client has made"
-    steps = ()
     advice = "compare all that is wanted with the present child, at each event of the child, and write what differs"
     source = "API conventions, level-based behavior; client-go util/workqueue"
     expected_seconds = 10.0
@@ -50,36 +52,33 @@ class ChangedChild(MissedChange):
         super().require(baseline)
 
     def provoke(self, trial: Trial) -> None:
-        self.reaction = self.learn(trial)
-        subject = trial.copies[0]
-        mark = trial.trace.mark()
-        self._alter(trial, subject)
-        trial.await_until(lambda: bool(list(_find_text(trial, subject, self.ending))), trial.baseline.seconds_to_react(3.0))
-        await_quiet(trial, mark, [subject.token])
-        followers = list(_find_text(trial, subject, self.ending))
-        other = new_token(trial.random)
-        changed = {resource for resource, child, path in followers if _append(trial, resource, child, path, other)}
+        changes = OtherContents(trial, (TEXTS, AMOUNTS))
+        subject, following = self.change_all(trial, changes)
+        changed = _change_children(trial, subject, {(place[0], path) for _, _, places in following for place, path in places})
         if not changed:
-            raise NotExercised("no text of what the client has made follows the object, and may be changed by others")
+            raise NotExercised("no value of what the client has made follows the object, and may be changed by others")
 
-        def is_set_back() -> bool:
-            return not any(_find_text(trial, subject, other))
+        def find_left() -> set[str]:
+            return {one.resource for one in changed if one.is_left(trial, subject)}
 
-        watched = sorted(one for one in changed if has_own_watch(trial.baseline, one))
+        watched = {one for one in find_left() if has_own_watch(trial.baseline, one)}
         seconds = trial.baseline.seconds_to_react(_SET_BACK_WITHIN)
-        if trial.await_until(is_set_back, seconds if watched else _SOON):
+        if trial.await_until(lambda: not find_left(), seconds if watched else _SOON):
             return
         touch_objects(trial, subject)
-        if trial.await_until(is_set_back, seconds):
+        if trial.await_until(lambda: not find_left(), seconds):
             return
-        mark = trial.trace.mark()
-        if watched:
-            self.left = f"watches {watched[0]}, and does not set back"
-        elif trial.alter(subject, self.change + 1) is not None:
-            trial.await_until(is_set_back, trial.baseline.seconds_to_react(1.0))
-            await_quiet(trial, mark, [subject.token])
+        if left := sorted(watched & find_left()):
+            self.left = f"watches {left[0]}, and does not set back"
+            return
+        paths = {(one.resource, one.path) for one in changed}
+        others = [one for one in following if paths.isdisjoint((place[0], path) for place, path in one[2])]
+        for position, value, _ in others[:1]:
+            mark = trial.trace.mark()
+            apply_and_await_quiet(trial, subject, changes.alone(position, value))
+            trial.await_until(lambda: not find_left(), trial.baseline.seconds_to_react(1.0))
             written = {call.collection for call in trial.trace.since(mark) if call.is_write and call.succeeded}
-            if written & {resource for resource, _, _ in _find_text(trial, subject, other)}:
+            if written & find_left():
                 self.left = "writes what it has made again, and leaves"
 
     def judge_trace(self, trial: Trial) -> Verdict:
@@ -90,20 +89,53 @@ class ChangedChild(MissedChange):
 
 #: Seconds within which a client sets a child back, if it watches it, and if it does not and lists now and then.
 _SET_BACK_WITHIN, _SOON = 3.0, 0.5
+#: What other controllers change on purpose: autoscalers.
+_OF_OTHERS = frozenset({("spec", "replicas")})
 
 
-def _find_text(trial: Trial, copy: Copy, text: str) -> Iterator[tuple[str, Object, Path]]:
-    """Yields the resources and the children of a copy whose data or spec contains a text, with its paths."""
-    for resource in trial.baseline.reaction.children:
+@dataclass(slots=True, frozen=True)
+class _ChangedValue:
+    """A value of a child that another client has changed."""
+
+    resource: str
+    uid: str
+    path: Path
+    value: Any
+
+    def is_left(self, trial: Trial, copy: Copy) -> bool:
+        """Reports whether the child of a copy still has the value."""
+        now = [one for one in children_of(trial.cluster, copy, self.resource) if one["metadata"]["uid"] == self.uid]
+        return any((self.path, self.value) in leaves_of(one) for one in now)
+
+
+def _change_children(trial: Trial, copy: Copy, places: Collection[tuple[str, Path]]) -> list[_ChangedValue]:
+    """Changes one of some values of each child of a copy, as another client, as far as the API accepts it.
+
+    Args:
+        trial: the run.
+        copy: the copy.
+        places: the resources and the paths of the values.
+    """
+    found, ending = [], new_token(trial.random)
+    for resource in sorted({one for one, _ in places} & trial.baseline.reaction.children.keys()):
         for child in children_of(trial.cluster, copy, resource):
-            for path, value in leaves_to_change(child):
-                if isinstance(value, str) and text in value:
-                    yield resource, child, path
+            values = [(path, value) for path, value in leaves_to_change(child) if (resource, path) in places]
+            candidates = ((path, new) for path, value in values for new in _candidates_for(child, path, value, ending))
+            changed = next((one for one in candidates if _change(trial, resource, child, *one)), None)
+            if changed is not None:
+                found.append(_ChangedValue(resource, child["metadata"]["uid"], *changed))
+    return found
 
 
-def _append(trial: Trial, resource: str, child: Object, path: Path, text: str) -> bool:
-    """Appends a text to one of a child, as another client; returns whether the API accepts it."""
-    metadata, change = child["metadata"], patch_of(child, path, f"{at_path(child, path)}-{text}")
+def _candidates_for(child: Object, path: Path, value: Any, ending: str) -> list[Any]:
+    if path in _OF_OTHERS:
+        return []
+    return [to_base64(ending)] if is_encoded(child, path) else other_values(value, ending)
+
+
+def _change(trial: Trial, resource: str, child: Object, path: Path, value: Any) -> bool:
+    """Changes a value of a child, as another client; returns whether the API accepts it."""
+    metadata, change = child["metadata"], patch_of(child, path, value)
     try:
         trial.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
     except ApiError:
@@ -170,7 +202,7 @@ class Unowned(ForeignChild):
             if not same or place not in places:
                 continue
             first = min((one for one in left if one[0] == place), key=str, default=None)
-            verdict = self._judge_taken(trial, resource, bool(filter_by_controller(same, owners)), first, claimed)
+            verdict = self._judge_taken(trial, resource, bool(filter_by_owner(same, owners)), first, claimed)
             if verdict is not None:
                 return verdict
         return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.judges import judge_extra_children
 from fakekube.checker.provocations import shape_of
-from fakekube.checker.reaction import Copy, children_of, filter_by_controller, written_fields
+from fakekube.checker.reaction import Copy, children_of, filter_by_owner, written_fields
 from fakekube.checker.rule import Rule
 from fakekube.checker.sample import new_token
 from fakekube.checker.verdict import NotExercised, Verdict
@@ -169,7 +169,7 @@ class RecreatedOwner(Rule):
     def require(self, baseline: Baseline) -> None:
         require_children(baseline)
         if not baseline.owns_children:
-            raise NotExercised("the client creates no children whose controller is the object")
+            raise NotExercised("the client creates no children that name the object as their owner, by its uid")
 
     def cluster_arguments(self) -> dict[str, Any]:
         return {"profile": "apiserver"}  # without the garbage collector, so that the old children still exist
@@ -178,7 +178,7 @@ class RecreatedOwner(Rule):
         resources = sorted(trial.baseline.reaction.children)
         old = trial.copies[0]
         uids = {obj["metadata"]["uid"] for obj in old.objects}
-        children = {one: filter_by_controller(children_of(trial.cluster, old, one), uids) for one in resources}
+        children = {one: filter_by_owner(children_of(trial.cluster, old, one), uids) for one in resources}
         self.old = {child["metadata"]["uid"]: (one, child) for one, some in children.items() for child in some}
         with trial.disconnect():
             trial.delete(old)
@@ -206,14 +206,14 @@ class RecreatedOwner(Rule):
         for resource, child in self.old.values():
             now = [one for one in children_of(trial.cluster, new, resource) if _has_same_uid(one, child)]
             owners = {str(owner.get("uid")) for owner in child["metadata"].get("ownerReferences") or ()}
-            if (resource, child["metadata"]["name"]) in names and filter_by_controller(now, owners):
+            if (resource, child["metadata"]["name"]) in names and filter_by_owner(now, owners):
                 with suppress(ApiError):
                     remove(trial, resource, child)
 
     @staticmethod
     def _lacking(trial: Trial, new: Copy, resources: list[str]) -> list[str]:
         uids = {obj["metadata"]["uid"] for obj in new.objects}
-        return [one for one in resources if not filter_by_controller(children_of(trial.cluster, new, one), uids)]
+        return [one for one in resources if not filter_by_owner(children_of(trial.cluster, new, one), uids)]
 
     def judge(self, trial: Trial) -> Verdict:
         verdict = self.verdict or self._judge_children(trial) or _judge_replaced(trial, self.replaced)
@@ -254,11 +254,11 @@ class RecreatedOwner(Rule):
                 if self.new.mark < call.number and (not handled or any(map(is_taken_over, fields))):
                     now = next((one for one in children_of(trial.cluster, self.new, resource) if _has_same_uid(one, child)), None)
                     uids = {obj["metadata"]["uid"] for obj in self.new.objects}
-                    if now is None or filter_by_controller([now], uids):
+                    if now is None or filter_by_owner([now], uids):
                         continue  # adopted or deleted since
-                    return Verdict.failure(
-                        f"writes {resource}/{metadata['name']}, which belongs to a deleted owner", *trial.excerpt([call])
-                    )
+                    text = f"writes {resource}/{metadata['name']}, which belongs to a deleted owner"
+                    verdict = Verdict.failure if trial.baseline.controls_children else Verdict.warning
+                    return verdict(text, *trial.excerpt([call]))
         return None
 
 

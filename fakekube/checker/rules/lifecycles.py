@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fakekube.checker.alterations import changes_of_texts, leaves_to_change
 from fakekube.checker.comparison import state_of
-from fakekube.checker.reaction import Copy, EffectKind, children_of, has_controller, is_time, name_of, written_fields
+from fakekube.checker.reaction import (
+    Copy,
+    EffectKind,
+    children_of,
+    filter_by_owner,
+    has_controller,
+    is_time,
+    name_of,
+    written_fields,
+)
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.identity import RecreatedOwner, judge_loop
 from fakekube.checker.sample import new_token, release_addresses
@@ -23,6 +32,7 @@ from fakekube.checker.writes import (
     require_controlled_children,
     require_named_children,
     require_own_writes,
+    require_owned_children,
     touch_objects,
     writes_field,
     writes_of,
@@ -342,7 +352,7 @@ class ForeignChild(Rule):
 
     def require(self, baseline: Baseline) -> None:
         require_named_children(baseline)
-        require_controlled_children(baseline)
+        require_owned_children(baseline)
 
     def provoke(self, trial: Trial) -> None:
         token, pattern = new_token(trial.random), trial.copies[0]
@@ -366,7 +376,7 @@ class ForeignChild(Rule):
             if effect.kind is not EffectKind.CHILD or not effect.has_name:
                 continue
             for child in children_of(trial.cluster, pattern, effect.resource):
-                if child["metadata"]["name"] != effect.name_for(pattern) or not self._can_belong_to_another(child):
+                if child["metadata"]["name"] != effect.name_for(pattern) or not self._can_belong_to_another(child, pattern):
                     continue
                 for token in tokens:
                     metadata = {"name": effect.name.replace("{}", token), "ownerReferences": [owner] if owner else []}
@@ -383,9 +393,10 @@ class ForeignChild(Rule):
         return {**reference, "uid": made["metadata"]["uid"]}
 
     @staticmethod
-    def _can_belong_to_another(child: Object) -> bool:
-        """Reports whether a child has a controller, and is in the namespace of the other owner or in none."""
-        return has_controller(child) and child["metadata"].get("namespace", "default") == "default"
+    def _can_belong_to_another(child: Object, copy: Copy) -> bool:
+        """Reports whether a child of a copy says who its owner is, and is in the namespace of the other owner or in none."""
+        says = has_controller(child) or filter_by_owner([child], {obj["metadata"]["uid"] for obj in copy.objects})
+        return bool(says) and child["metadata"].get("namespace", "default") == "default"
 
     def _add_foreign(self, trial: Trial, resource: str, child: Object, metadata: Object, tokens: tuple[str, str]) -> None:
         """Creates a foreign object in the namespace of a child (see `_create`), if the API accepts it."""
@@ -439,9 +450,9 @@ class ForeignChild(Rule):
                     is_taken_over(path) or path in content for path in written
                 )
                 if taken:
-                    return Verdict.failure(
-                        f"{call.verb} of {resource}/{metadata['name']}, which another controller owns", *trial.excerpt(calls)
-                    )
+                    text = f"{call.verb} of {resource}/{metadata['name']}, which another controller owns"
+                    verdict = Verdict.failure if trial.baseline.controls_children else Verdict.warning
+                    return verdict(text, *trial.excerpt(calls))
         return super().judge(trial)
 
     def judge_trace(self, trial: Trial) -> Verdict:
@@ -494,7 +505,9 @@ class LabelledForeign(ForeignChild):
         pattern = trial.copies[0]
         owner = self._create_owner(trial)
         for resource in trial.baseline.reaction.children:
-            candidates = (one for one in children_of(trial.cluster, pattern, resource) if self._can_belong_to_another(one))
+            candidates = (
+                one for one in children_of(trial.cluster, pattern, resource) if self._can_belong_to_another(one, pattern)
+            )
             child = next((one for one in candidates if one["metadata"].get("labels")), None)
             if child is not None:
                 name, labels = f"check-another-{new_token(trial.random)}", child["metadata"]["labels"]

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from fakekube.checker.trial import Baseline, Trial
 
 
+Following = tuple[int, "OtherValue", "list[tuple[Place, Path]]"]
+"""A changed value with the position of its object in the sample, and what has followed it."""
+
+
 class ChangedAlone(Rule):
     """All texts and numbers of a copy are changed, and then each one again, alone: what has followed it then follows it now."""
 
@@ -53,6 +57,21 @@ class ChangedAlone(Rule):
 
     def provoke(self, trial: Trial) -> None:
         changes = OtherContents(trial, (TEXTS, AMOUNTS))
+        subject, following = self.change_all(trial, changes)
+        for position, value, places in following[: self.MOST]:
+            apply_and_await_quiet(trial, subject, changes.alone(position, value))
+            stale = self._await_followers(trial, subject, value, places)
+            if stale is not None:
+                (resource, _), path = stale
+                self.ignored = (
+                    f"{path_text(path)} of {resource} for {subject.names()[0]} does not follow {path_text(value.path)} when only "
+                    "that is changed; it has followed when other values changed as well"
+                )
+                return
+
+    @staticmethod
+    def change_all(trial: Trial, changes: OtherContents) -> tuple[Copy, list[Following]]:
+        """Makes a copy, changes all its values, and returns it with what has followed. Raises NotExercised if nothing has."""
         subject = trial.stimulate()
         await_reactions(trial, [subject])
         before = state_of(trial, subject)
@@ -64,16 +83,7 @@ class ChangedAlone(Rule):
         following = find_following(changes.values(), before, state_of(trial, subject))
         if not following:
             raise NotExercised("the client copies no value of the object that is changed")
-        for position, value, places in following[: self.MOST]:
-            apply_and_await_quiet(trial, subject, changes.alone(position, value))
-            stale = self._await_followers(trial, subject, value, places)
-            if stale is not None:
-                (resource, _), path = stale
-                self.ignored = (
-                    f"{path_text(path)} of {resource} for {subject.names()[0]} does not follow {path_text(value.path)} when only "
-                    "that is changed; it has followed when other values changed as well"
-                )
-                return
+        return subject, following
 
     @staticmethod
     def _await_followers(
@@ -95,9 +105,7 @@ class ChangedAlone(Rule):
         return Verdict.failure(self.ignored, *trial.excerpt(), by_time=True) if self.ignored else Verdict.success()
 
 
-def find_following(
-    values: Sequence[tuple[int, OtherValue]], before: State, after: State
-) -> list[tuple[int, OtherValue, list[tuple[Place, Path]]]]:
+def find_following(values: Sequence[tuple[int, OtherValue]], before: State, after: State) -> list[Following]:
     """Returns the values that can be told from each other, and have a second other one, with what follows them.
 
     Args:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fakekube.checker.contents import AMOUNTS, TEXTS, OtherValue
 from fakekube.checker.reaction import Copy
 from fakekube.checker.rules import children
 from fakekube.checker.rules.children import ChangedChild, Unowned
@@ -15,48 +16,56 @@ from fakekube.checker.verdict import NotExercised
 
 PLACE = ("configmaps", "{}-page")
 DATA = ("data", "title")
+TITLE = OtherValue(TEXTS, ("spec", "title"), "newb", "hello", "hello-newb", "hello-newb-newb2")
+SIZE = OtherValue(AMOUNTS, ("spec", "size"), "newc", 1, 2, 3)
 
 
 class Keeper:
-    """A run with a client that makes a ConfigMap of each object; what it does after a change by others is given.
+    """A run with a client that makes a ConfigMap and a Secret of each object; what it does after a change of the Secret by others
+    is given. The ConfigMap it always sets back.
 
     Args:
-        watches: whether it watches the ConfigMap.
-        sets_back: what wakes it so that it sets the ConfigMap back: "event", "touch", "change", or nothing.
-        copies: whether the ConfigMap follows the object at all.
+        watches: whether it watches the Secret.
+        sets_back: what wakes it so that it sets the Secret back: "event", "touch", "change", or nothing.
     """
 
-    def __init__(self, *, watches: bool, sets_back: str, copies: bool = True) -> None:
-        self._watches, self._sets_back, self._copies = watches, sets_back, copies
-        self._text = "hello"
+    def __init__(self, *, watches: bool, sets_back: str) -> None:
+        self._watches, self._sets_back = watches, sets_back
         self._written = 0
-        self.child: Any = {"metadata": {"name": "web-x-page"}, "data": {"title": "hello"}}
+        metadata = {"name": "web-x-page"}
+        self.config: Any = {"metadata": {**metadata, "uid": "u1"}, "data": {"title": "hello"}}
+        self.secret: Any = {"kind": "Secret", "metadata": {**metadata, "uid": "u2"}, "data": {"title": "aGVsbG8="}}
+        self._right = self.secret
         self.copies = [Copy("x", [{"metadata": {"name": "web-x"}}], ["sites"], -1, 0.0)]
-        write = SimpleNamespace(is_write=True, succeeded=True, collection="configmaps")
+        write = SimpleNamespace(is_write=True, succeeded=True, collection="secrets")
         self.trace = SimpleNamespace(mark=lambda: self._written, since=lambda mark: [write] * (self._written - mark))
-        self.baseline = SimpleNamespace(seconds_to_react=float, reaction=SimpleNamespace(children={"configmaps": 1}))
+        reaction = SimpleNamespace(children={"configmaps": 1, "secrets": 1})
+        self.baseline = SimpleNamespace(seconds_to_react=float, reaction=reaction)
         self.random, self.cluster, self.excerpt = random.Random(0), self, list
+        self.changed: list[Any] = []
 
     def patch(self, resource: str, name: str, change: Any, namespace: str | None) -> None:
-        self.child = {**self.child, **change}
-        if self._watches:
-            self._wake("event")
+        self.changed.append((resource, change))
+        if resource == "secrets":
+            self.secret = {**self.secret, **change}
+            if self._watches:
+                self._wake("event")
 
     def touch(self, trial: Any, copy: Copy) -> None:
         self._wake("touch")
 
-    def alter(self, copy: Copy, first: int = 0, ending: str = "more") -> int:
-        if self._copies:
-            self._written += 1
-            if first == 0:
-                self._text = f"hello-{ending}"
-                self.child = {**self.child, "data": {"title": self._text}}
+    def change(self, trial: Any, copy: Copy, step: Any) -> None:
+        """In place of `apply_and_await_quiet`."""
+        self._written += 1
         self._wake("change")
-        return first
 
     def _wake(self, by: str) -> None:
         if by == self._sets_back:
-            self.child = {**self.child, "data": {"title": self._text}}
+            self.secret = self._right
+
+    def children(self, cluster: Any, copy: Copy, resource: str) -> Any:
+        """In place of `children_of`."""
+        return [self.secret if resource == "secrets" else self.config]
 
     @staticmethod
     def await_until(condition: Any, timeout: float) -> bool:
@@ -68,34 +77,39 @@ class Keeper:
     [
         (True, "event", ""),
         (True, "touch", ""),  # what lists now and then may set it back later
-        (True, "", "watches configmaps, and does not set back"),
+        (True, "", "watches secrets, and does not set back"),
         (False, "change", ""),
         (False, "", "writes what it has made again, and leaves"),
     ],
 )
-def test_what_others_have_changed_in_a_child_is_set_back(
+def test_what_others_have_changed_in_any_child_is_set_back(
     watches: bool, sets_back: str, left: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trial: Any = Keeper(watches=watches, sets_back=sets_back)
-    replace_by(trial, monkeypatch, watches=watches)
+    replace_by(trial, monkeypatch, [("configmaps", DATA), ("secrets", DATA)], watches=watches)
     rule = ChangedChild()
     rule.provoke(trial)
     assert rule.left == left
     assert rule.judge_trace(trial).outcome == ("warn" if left else "pass")
+    assert [resource for resource, _ in trial.changed] == ["configmaps", "secrets"]
 
 
-def test_a_child_that_does_not_follow_its_object_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    trial: Any = Keeper(watches=True, sets_back="event", copies=False)
-    replace_by(trial, monkeypatch, watches=True)
-    with pytest.raises(NotExercised, match="no text of what the client has made follows"):
+@pytest.mark.parametrize("place", [("pods", DATA), ("configmaps", ("spec", "replicas"))])
+def test_a_child_that_does_not_follow_its_object_is_not_judged(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial: Any = Keeper(watches=True, sets_back="event")
+    trial.config["spec"] = {"replicas": 1}  # which an autoscaler changes
+    replace_by(trial, monkeypatch, [place], watches=True)
+    with pytest.raises(NotExercised, match="no value of what the client has made follows"):
         ChangedChild().provoke(trial)
 
 
-def replace_by(trial: Keeper, monkeypatch: pytest.MonkeyPatch, *, watches: bool) -> None:
-    """Lets the rule change and read the objects of a double."""
-    monkeypatch.setattr(ChangedChild, "learn", lambda rule, run: None)
-    monkeypatch.setattr(children, "await_quiet", lambda *arguments: None)
-    monkeypatch.setattr(children, "children_of", lambda *arguments: [trial.child])
+def replace_by(trial: Keeper, monkeypatch: pytest.MonkeyPatch, places: Any, *, watches: bool) -> None:
+    """Lets the rule change and read the objects of a double, where some values follow the title of the object."""
+    following = [(0, TITLE, [((resource, "{}-page"), path) for resource, path in places]), (0, SIZE, [])]
+    monkeypatch.setattr(ChangedChild, "change_all", lambda rule, run, changes: (run.copies[0], following))
+    monkeypatch.setattr(children, "OtherContents", lambda run, kinds: SimpleNamespace(alone=lambda position, value: value))
+    monkeypatch.setattr(children, "apply_and_await_quiet", trial.change)
+    monkeypatch.setattr(children, "children_of", trial.children)
     monkeypatch.setattr(children, "has_own_watch", lambda *arguments: watches)
     monkeypatch.setattr(children, "touch_objects", trial.touch)
 

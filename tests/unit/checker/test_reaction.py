@@ -11,16 +11,7 @@ from typing import Any
 import pytest
 
 import fakekube
-from fakekube.checker.reaction import (
-    Copy,
-    Effect,
-    EffectKind,
-    Reaction,
-    children_of,
-    effects_of,
-    filter_by_controller,
-    mentions_in,
-)
+from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, children_of, effects_of, filter_by_owner, mentions_in
 from fakekube.checker.trace import Trace
 from fakekube.checker.trial import Trial
 
@@ -185,13 +176,18 @@ def test_a_write_of_what_names_only_the_last_copy_is_not_expected(sample: Sample
 
 
 @pytest.mark.parametrize(
-    ("reference", "controlled"),
+    ("metadata", "owned"),
     [
-        ({"uid": "u1", "controller": True}, True),
-        ({"uid": "u1"}, False),  # an owner only
-        ({"uid": "u2", "controller": True}, False),
+        ({"ownerReferences": [{"uid": "u1", "controller": True}]}, True),
+        ({"ownerReferences": [{"uid": "u2", "controller": True}]}, False),
+        ({"ownerReferences": [{"uid": "u2"}, {"uid": "u1"}]}, True),
+        ({"labels": {"shop-uid": "u1"}}, True),
+        ({"annotations": {"shop-uid": "u1"}}, True),
+        ({"labels": {"shop": "first"}}, False),
+        ({"ownerReferences": [{"uid": "u2", "controller": True}], "labels": {"shop-uid": "u1"}}, False),  # its controller counts
+        ({"ownerReferences": [{"uid": "u2", "controller": True}, {"uid": "u1"}]}, False),
     ],
 )
-def test_a_child_is_controlled_by_the_owner_that_is_its_controller(reference: Object, controlled: bool) -> None:
-    child = {"metadata": {"name": "child", "ownerReferences": [reference]}}
-    assert filter_by_controller([child, {"metadata": {"name": "alone"}}], {"u1"}) == ([child] if controlled else [])
+def test_a_child_belongs_to_its_controller_or_to_what_it_names_by_its_uid(metadata: Object, owned: bool) -> None:
+    child = {"metadata": {"name": "child", **metadata}}
+    assert filter_by_owner([child, {"metadata": {"name": "alone"}}], {"u1"}) == ([child] if owned else [])
