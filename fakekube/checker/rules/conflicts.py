@@ -23,6 +23,7 @@ from fakekube.checker.writes import (
     EDITOR,
     OTHERS_LABEL,
     TOUCHED,
+    is_apply,
     learned_writes,
     own_objects,
     require_children,
@@ -33,7 +34,7 @@ from fakekube.checker.writes import (
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
     from fakekube.base.objects import Object
     from fakekube.checker.reaction import Copy
@@ -253,7 +254,8 @@ class KeptFields(Rule):
 
 
 class ForeignFields(KeptFields):
-    """Copies have fields that the client does not know, and labels and annotations of others."""
+    """Copies have fields that the client does not know, and labels and annotations of others; later another client sets such a
+    field in a status."""
 
     name = "objects"
     decisive = True
@@ -273,7 +275,20 @@ class ForeignFields(KeptFields):
         trial.cluster.settle(timeout=20.0)
 
     def provoke(self, trial: Trial) -> None:
-        trial.stimulate(self._add_foreign_fields)
+        trial.await_reaction(trial.stimulate(self._add_foreign_fields))
+        subject, statuses = trial.copies[0], _written_statuses(trial.baseline)
+        if statuses:
+            await_quiet(trial, subject.mark, [subject.token])
+        if sum(self._set_status(trial, *one) for one in own_objects(trial, subject) if one[0] in statuses):
+            _alter_repeatedly(trial, subject)
+
+    def _set_status(self, trial: Trial, resource: str, obj: Object) -> bool:
+        """Sets the field in the status of an object, as another client; returns whether it is there then."""
+        place = {"namespace": obj["metadata"].get("namespace"), "subresource": "status"}
+        with suppress(ApiError):
+            changed = trial.cluster.patch(resource, obj["metadata"]["name"], {"status": {self.FIELD: {"kept": True}}}, **place)
+            return self.FIELD in (changed.get("status") or {})
+        return False
 
     def _add_foreign_fields(self, obj: Object) -> None:
         metadata = obj["metadata"]
@@ -305,15 +320,24 @@ class ForeignFields(KeptFields):
                     )
         return super().judge(trial)
 
+    def judge_trace(self, trial: Trial) -> Verdict:
+        for call in writes_of(trial.trace.since(trial.provoked_at)):
+            states = states_around(trial.cluster, call, call.name) if call.succeeded and not is_apply(call) else None
+            if states is not None and [self.FIELD in (one.get("status") or {}) for one in states] == [True, False]:
+                text = f"{call.verb} {call.path} replaces the whole status, and removes {self.FIELD} of others from it"
+                return Verdict.warning(text, *trial.excerpt([call]))
+        return Verdict.success()
+
 
 def _add_field(trial: Trial, name: str, field: str) -> None:
-    """Adds a field to the spec schema of all versions of a definition."""
+    """Adds a field to the schemas of spec and status of all versions of a definition."""
     definition = trial.cluster.get("customresourcedefinitions", name)
     for version in definition["spec"]["versions"]:
         schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-        properties = ((schema.get("properties") or {}).get("spec") or {}).get("properties")
-        if isinstance(properties, dict):
-            properties[field] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        for part in ("spec", "status"):
+            properties = ((schema.get("properties") or {}).get(part) or {}).get("properties")
+            if isinstance(properties, dict):
+                properties[field] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     spec = {"versions": definition["spec"]["versions"]}
     try:
         trial.cluster.patch("customresourcedefinitions", name, {"spec": spec})
@@ -355,46 +379,64 @@ def _loses(trial: Trial, call: Call, lost: Sequence[_Path]) -> bool:
 
 
 class ForeignFieldsOfChildren(KeptFields):
-    """Another client labels and annotates the children that the client has created."""
+    """Another client labels and annotates the children that the client has created, and lets them have another owner, too."""
 
     name = "children"
-    provocation = "labels and annotations of others on what the client has made"
+    provocation = "labels, annotations and owner references of others on what the client has made"
 
-    children: Sequence[tuple[str, Object]] = ()
-    """The children of a copy with their resources, with labels and annotations of others."""
+    changed: Sequence[tuple[str, Object]] = ()
+    """The children of a copy that the other client has changed, with their resources, as they were then."""
 
     def require(self, baseline: Baseline) -> None:
         require_children(baseline)
 
     def provoke(self, trial: Trial) -> None:
         subject = trial.copies[0]
-        children = [
-            (one, child) for one in trial.baseline.reaction.children for child in children_of(trial.cluster, subject, one)
-        ]
-        change = {"metadata": {"labels": {OTHERS_LABEL: "kept"}, "annotations": {EDITOR: "kept"}}}
-        for resource, child in children:
-            metadata = child["metadata"]
-            with suppress(ApiError):
-                trial.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
-        self.children = children
+        self.changed = list(self._change_children(trial, subject))
         touch = {"metadata": {"annotations": {TOUCHED: "yes"}}}
         for resource, obj in own_objects(trial, subject):
             trial.cluster.patch(resource, obj["metadata"]["name"], touch, namespace=obj["metadata"].get("namespace"))
         trial.wait(trial.baseline.seconds_to_react(1.0))
         _alter_repeatedly(trial, subject)  # many clients write a child again only when its owner has changed
 
+    @staticmethod
+    def _change_children(trial: Trial, copy: Copy) -> Iterator[tuple[str, Object]]:
+        """Changes the children of a copy, as far as the API accepts it, and yields them with their resources."""
+        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": _OTHER_OWNER}
+        made = trial.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": owner["name"]}})
+        for resource in trial.baseline.reaction.children:
+            for child in children_of(trial.cluster, copy, resource):
+                metadata = child["metadata"]
+                change: Object = {"labels": {OTHERS_LABEL: "kept"}, "annotations": {EDITOR: "kept"}}
+                if metadata.get("namespace") == made["metadata"]["namespace"]:
+                    owners = metadata.get("ownerReferences") or ()
+                    change["ownerReferences"] = [*owners, {**owner, "uid": made["metadata"]["uid"]}]
+                place = {"namespace": metadata.get("namespace")}
+                with suppress(ApiError):
+                    yield resource, trial.cluster.patch(resource, metadata["name"], {"metadata": change}, **place)
+
     def judge_trace(self, trial: Trial) -> Verdict:
-        for resource, child in self.children:
+        for resource, child in self.changed:
             for now in children_of(trial.cluster, trial.copies[0], resource):
                 metadata = now["metadata"]
-                kept = OTHERS_LABEL in (metadata.get("labels") or {}) and EDITOR in (metadata.get("annotations") or {})
-                if metadata["uid"] == child["metadata"]["uid"] and not kept:
+                lost = next((part for part, get in _OF_OTHERS.items() if not get(child["metadata"]) <= get(metadata)), "")
+                if metadata["uid"] == child["metadata"]["uid"] and lost:
                     calls = [
                         call for call in trial.trace.since(trial.provoked_at) if call.is_write and call.name == metadata["name"]
                     ]
-                    text = f"{resource}/{metadata['name']}, which the client created, has lost labels or annotations of others"
+                    text = f"{resource}/{metadata['name']}, which the client created, has lost {lost} of others"
                     return Verdict.warning(text, *trial.excerpt(calls))
         return Verdict.success()
+
+
+#: Another owner of the children of the client.
+_OTHER_OWNER = "check-also-owner"
+#: What others have in the metadata of an object, by the name of the field.
+_OF_OTHERS: Mapping[str, Callable[[Object], Set[str]]] = {
+    "labels": lambda metadata: {OTHERS_LABEL} & (metadata.get("labels") or {}).keys(),
+    "annotations": lambda metadata: {EDITOR} & (metadata.get("annotations") or {}).keys(),
+    "owner references": lambda metadata: {_OTHER_OWNER} & {one["name"] for one in metadata.get("ownerReferences") or ()},
+}
 
 
 #: How many strings of an object are changed, so that the client writes its children or its status again.
@@ -424,6 +466,18 @@ def _shared_conditions(trial: Trial, copy: Copy) -> list[tuple[str, Object]]:
     return [(resource, obj) for resource, obj in own_objects(trial, copy) if (obj.get("status") or {}).get("conditions")]
 
 
+def _written_statuses(baseline: Baseline) -> set[str]:
+    """Returns the resources of the sample whose status the client writes: by the subresource of this name, or by another one that
+    changes conditions, such as the approval of a CertificateSigningRequest."""
+    written = {resource for _, resource in learned_writes(baseline, "update", "patch")}
+    written |= {
+        f"{effect.resource}/status"
+        for effect in baseline.reaction.effects
+        if effect.kind is EffectKind.FIELD and effect.detail[:2] == _CONDITIONS
+    }
+    return {resource for resource in baseline.control.resources if f"{resource}/status" in written}
+
+
 class ForeignCondition(KeptFields):
     """Another client sets a condition in the status of an object; then the object is changed."""
 
@@ -445,23 +499,11 @@ class ForeignCondition(KeptFields):
     """The number of the last request before the changes."""
 
     def require(self, baseline: Baseline) -> None:
-        if not self._statuses(baseline):
+        if not _written_statuses(baseline):
             raise NotExercised("the client writes no status of an object of the sample")
         written = any(one.kind is EffectKind.FIELD and one.detail[:2] == _CONDITIONS for one in baseline.reaction.effects)
         if not written and not _shared_conditions(baseline.trial, baseline.control):  # a controller may have set them
             raise NotExercised(_NO_CONDITIONS)
-
-    @staticmethod
-    def _statuses(baseline: Baseline) -> set[str]:
-        """Returns the resources of the sample whose status the client writes: by the subresource of this name, or by another one
-        that changes conditions, such as the approval of a CertificateSigningRequest."""
-        written = {resource for _, resource in learned_writes(baseline, "update", "patch")}
-        written |= {
-            f"{effect.resource}/status"
-            for effect in baseline.reaction.effects
-            if effect.kind is EffectKind.FIELD and effect.detail[:2] == _CONDITIONS
-        }
-        return {resource for resource in baseline.control.resources if f"{resource}/status" in written}
 
     def provoke(self, trial: Trial) -> None:
         subject = trial.copies[0]
@@ -475,7 +517,7 @@ class ForeignCondition(KeptFields):
 
     def _set_before_first_write(self, trial: Trial) -> None:
         """Refuses the first writes of the status of a fresh copy, and sets the condition meanwhile."""
-        statuses = self._statuses(trial.baseline)
+        statuses = _written_statuses(trial.baseline)
         writes = [
             (verb, resource)
             for verb, resource in learned_writes(trial.baseline, "update", "patch")
@@ -495,7 +537,7 @@ class ForeignCondition(KeptFields):
         """Adds the condition to the status of an object; returns whether it is there then."""
         conditions = (obj.get("status") or {}).get("conditions") or []
         metadata = obj["metadata"]
-        if resource not in self._statuses(trial.baseline) or not isinstance(conditions, list):
+        if resource not in _written_statuses(trial.baseline) or not isinstance(conditions, list):
             return False
         change = {
             "metadata": {"resourceVersion": metadata["resourceVersion"]},
@@ -511,7 +553,7 @@ class ForeignCondition(KeptFields):
         return judge_lost_conditions(trial)
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        statuses = self._statuses(trial.baseline)
+        statuses = _written_statuses(trial.baseline)
         writes = [call for call in trial.trace.since(self.mark) if call.is_write and call.succeeded]
         again = [call for call in writes if call.collection in statuses and call.collection != call.resource]
         return Verdict.success() if again else Verdict.not_exercised("the client did not write the status again")
