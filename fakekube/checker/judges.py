@@ -149,18 +149,24 @@ def judge_unknown_revision(trial: Trial) -> Verdict | None:
 
 
 def judge_start_of_watch(trial: Trial) -> Verdict | None:
-    """Judges whether the client watches after a list without a revision, or from 0: it misses what was deleted in between."""
+    """Judges whether the client watches without a revision, or from 0, after a list, or after a watch of what it has listed: it
+    misses what was deleted in between. What it only watches, it may watch anew."""
+    found: Verdict | None = None
     for stream in trial.trace.streams().values():
-        for listed, call in pairwise(stream.calls):
-            if not (listed.is_list and listed.succeeded and listed.number + _BETWEEN > call.number):
+        is_listed = any(one.succeeded for one in stream.lists) and not trial.baseline.is_shared(stream.key)
+        for before, call in pairwise(stream.calls if is_listed else ()):
+            is_first = before.at < trial.started_at <= call.at  # of a client that was started again
+            if not call.is_watch or call.resumes or call.sends_initial_events or is_first:
                 continue
-            if call.is_watch and not call.resumes and not call.sends_initial_events and not trial.baseline.is_shared(stream.key):
-                return Verdict.failure(
-                    f"watches {stream.key} after its list from resourceVersion {call.asked_revision or 'unset'}: it misses what "
-                    "is deleted in between",
-                    *trial.excerpt([listed, call]),
-                )
-    return None
+            follows = before.is_list and before.succeeded and before.number + _BETWEEN > call.number
+            if not follows and not before.resumes:
+                continue
+            after = f"{'list' if follows else 'watch'} from resourceVersion {call.asked_revision or 'unset'}"
+            text = f"watches {stream.key} after its {after}: it misses what is deleted in between"
+            if follows:
+                return Verdict.failure(text, *trial.excerpt([before, call]))
+            found = found or Verdict.warning(text, *trial.excerpt([before, call]))
+    return found
 
 
 #: A watch belongs to the list before it if fewer other requests than this came in between.

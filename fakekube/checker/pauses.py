@@ -174,10 +174,10 @@ def judge_write_backoff(trial: Trial, *, denials: bool = False) -> Verdict | Non
     return found or judge_growth(trial.trace.refused_writes(trial.provoked_at))
 
 
-def judge_repeated_conflicts(trial: Trial) -> Verdict | None:
-    """Judges as `judge_write_backoff` whether the client repeats a write unchanged that conflicts, such as a create of what is
-    there."""
-    failed = [call for call in trial.trace.since() if call.status == 409]
+def judge_repeated_refusals(trial: Trial, code: int) -> Verdict | None:
+    """Judges as `judge_write_backoff` whether the client repeats a write unchanged that is refused with a status code, such as a
+    create of what is there."""
+    failed = [call for call in trial.trace.since() if call.status == code]
     return _judge_repeated(trial, failed, lambda call: (call.verb, call.path, call.exchange.raw_body))
 
 

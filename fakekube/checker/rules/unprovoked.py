@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -24,9 +25,10 @@ from fakekube.checker.judges import (
     judge_unfollowed_lists,
     judge_unknown_revision,
 )
-from fakekube.checker.pauses import judge_repeated_conflicts
+from fakekube.checker.pauses import judge_repeated_refusals
 from fakekube.checker.rule import IN_EVERY_RUN, Rule
 from fakekube.checker.rules.conflicts import ForeignCondition, KeptFields
+from fakekube.checker.rules.denials import DeniedForOne
 from fakekube.checker.rules.economy import RequestEconomy
 from fakekube.checker.rules.identity import AlreadyThere
 from fakekube.checker.rules.retries import Jitter
@@ -76,7 +78,7 @@ _LINTS = (
         judge_stuck_revision,
     ),
     _Lint(WatchAfterList, "revisions", "a watch starts from a revision that no answer had", judge_unknown_revision),
-    _Lint(WatchAfterList, "nowhere", "the watch after a list has no revision", judge_start_of_watch),
+    _Lint(WatchAfterList, "nowhere", "the watch after a list, or after another watch, has no revision", judge_start_of_watch),
     _Lint(
         RequestEconomy,
         "lists",
@@ -108,9 +110,17 @@ _LINTS = (
         AlreadyThere,
         "conflicts",
         "a write that conflicts is repeated without growing pauses",
-        judge_repeated_conflicts,
+        partial(judge_repeated_refusals, code=409),
         advice="after a 409 read the object, and decide again; what cannot succeed is tried again after growing pauses",
         source="API conventions, status codes (409); client-go util/workqueue",
+    ),
+    _Lint(
+        DeniedForOne,
+        "invalid",
+        "a write that is refused as invalid is repeated without growing pauses",
+        partial(judge_repeated_refusals, code=422),
+        advice="report in the status what is invalid; try again when the object changes, or after growing pauses",
+        source="API conventions, status codes (422); client-go util/workqueue",
     ),
     _Lint(WholeEvents, "late", "the reaction to an event comes only after another list or watch", judge_late_reaction),
 )

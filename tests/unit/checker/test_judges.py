@@ -14,6 +14,7 @@ from fakekube.checker.judges import (
     judge_misread_status,
     judge_process,
     judge_resumption,
+    judge_start_of_watch,
 )
 
 LEASE = {"kind": "Lease", "spec": {"leaseDurationSeconds": 10}}
@@ -219,3 +220,33 @@ def test_what_a_client_makes_for_each_pair_of_objects_is_not_made_twice(
     )
     trial.baseline = SimpleNamespace(usual_children=lambda resource: 1)
     assert (judges.judge_extra_children(trial, {"secrets": 1}) is not None) is extra
+
+
+def request(kind: str, number: int, revision: str = "") -> Any:
+    """A list, or a watch from a revision."""
+    kinds = {"is_list": kind == "list", "is_watch": kind == "watch", "resumes": kind == "watch" and revision not in ("", "0")}
+    return SimpleNamespace(
+        number=number, at=float(number), succeeded=True, asked_revision=revision, sends_initial_events=False, **kinds
+    )
+
+
+@pytest.mark.parametrize(
+    ("calls", "outcome"),
+    [
+        ([request("list", 1), request("watch", 2, "7"), request("watch", 3, "9")], ""),
+        ([request("list", 1), request("watch", 2, "0")], "fail"),
+        ([request("list", 1), request("watch", 2, "7"), request("watch", 3)], "warn"),
+        ([request("list", 1), request("watch", 2, "7"), request("list", 3), request("watch", 4)], "fail"),
+        ([request("watch", 1), request("watch", 2, "7"), request("watch", 3, "0")], ""),  # it keeps nothing
+    ],
+)
+def test_after_a_list_no_watch_begins_anywhere(calls: list[Any], outcome: str) -> None:
+    stream = SimpleNamespace(key="configmaps", calls=calls, lists=[call for call in calls if call.is_list])
+    run: Any = SimpleNamespace(
+        started_at=0.0,
+        trace=SimpleNamespace(streams=lambda: {"configmaps": stream}),
+        baseline=SimpleNamespace(is_shared=lambda key: False),
+        excerpt=list,
+    )
+    found = judge_start_of_watch(run)
+    assert str(found.outcome if found else "") == outcome

@@ -14,7 +14,7 @@ from fakekube.checker.pauses import (
     judge_growth,
     judge_jitter,
     judge_pauses_after_success,
-    judge_repeated_conflicts,
+    judge_repeated_refusals,
     judge_write_backoff,
 )
 
@@ -198,4 +198,4 @@ def conflicting(*at: float, status: int = 409, changes: bool = False) -> Any:
     ],
 )
 def test_a_conflict_that_is_repeated_unchanged_needs_growing_pauses(run: Any, broken: bool) -> None:
-    assert (judge_repeated_conflicts(run) is not None) is broken
+    assert (judge_repeated_refusals(run, 409) is not None) is broken
