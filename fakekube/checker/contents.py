@@ -23,6 +23,7 @@ from fakekube.checker.alterations import (
     is_switch,
     leaves_to_change,
     other_values,
+    parts_of,
     patch_of,
     to_base64,
     with_value,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 ADDED = "check.fakekube.dev/added"
 #: Kinds of values. Switches are booleans, also in words, and the choices of enumerations, which may make the client do something
 #: else; so may numbers that become zero.
-TEXTS, AMOUNTS, SWITCHES, ZEROS = "texts", "amounts", "switches", "zeros"
+TEXTS, AMOUNTS, SWITCHES, ZEROS, REMOVED = "texts", "amounts", "switches", "zeros", "removed"
 _CALM = frozenset({TEXTS, AMOUNTS})
 
 
@@ -388,6 +389,21 @@ def apply_and_await_quiet(trial: Trial, copy: Copy, step: Sequence[Object]) -> N
     mark = trial.trace.mark()
     apply_step(trial, copy, step)
     await_quiet(trial, mark, [copy.token])
+
+
+def find_optional(trial: Trial) -> Iterator[tuple[int, Path, Any]]:
+    """Yields the fields directly in data and spec of objects of the sample that the API lets anybody leave out, and remove later:
+    the position of the object, the path, and the value. Those that name an object of the sample stay, and booleans."""
+    token = new_token(trial.random)
+    for number, obj in enumerate(trial.sample.copies(token)):
+        existing = own_object(trial, trial.copies[0], number)
+        maps = ((part, content) for part, content in parts_of(obj) if isinstance(content, dict))
+        for part, key, value in ((part, *field) for part, content in maps for field in content.items()):
+            if existing is None or is_switch(value) or token in str(value):
+                continue
+            new, changed = (apply_merge_patch(one, {part: {key: None}}) for one in (obj, existing))
+            if not _refusal_of_either(trial, trial.resource_of(obj), new, changed):
+                yield number, (part, key), value
 
 
 def _refusal_of_either(trial: Trial, resource: str, new: Object, changed: Object) -> str:

@@ -281,6 +281,8 @@ class Controller:
                 writes.delete(self._api, path, config)  # of a deleted widget
             raise Retry
         data = {"message": str((widget.get("spec") or {}).get("message", "")), "widget": metadata["name"]}
+        if active("S3-keeps") and config.get("data") and "message" not in (widget.get("spec") or {}):
+            data["message"] = config["data"]["message"]
         if active("C7-part") and config.get("data"):
             data = {name: value for name, value in data.items() if config["data"].get(name) != value} or config["data"]
         if config.get("data") == data and _belongs(config, widget):

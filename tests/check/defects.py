@@ -172,6 +172,7 @@ DEFECTS = {
         Defect(
             "S3-remembers", "compares a child with what it has written last, and not with the child", CONTROLLER, verdict="warn"
         ),
+        Defect("S3-keeps", "keeps in a child what a field has brought that is gone", CONTROLLER, verdict="warn"),
         Defect("S3-edges", "acts on events, not on what there is", CONTROLLER),
     )
 }

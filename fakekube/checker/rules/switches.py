@@ -1,5 +1,5 @@
-"""Rules about switches: booleans, choices of enumerations, and numbers that become zero. Each may decide whether something exists
-at all, so that all other values say little about them (S3, C5).
+"""Rules about switches: booleans, choices of enumerations, numbers that become zero, and fields that are removed. Each may decide
+whether something exists at all, so that all other values say little about them (S3, C5).
 
 Invariant: an object whose switch was changed is compared with objects that have had the same value from the beginning. What these
 differ in from the sample is what the switch decides; nothing else is judged.
@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.alterations import patch_of, path_text, with_value
+from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
+from fakekube.checker.alterations import patch_of, path_text
 from fakekube.checker.client_run import ClientEnded, HotLoop
 from fakekube.checker.comparison import Compared, find_unique
-from fakekube.checker.contents import SWITCHES, ZEROS, OtherContents, apply_step
+from fakekube.checker.contents import REMOVED, SWITCHES, ZEROS, OtherContents, OtherValue, apply_step, find_optional
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.history import KeptInStep
 from fakekube.checker.rules.identity import Recreated, replace_before_deletes
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from fakekube.base.objects import Object
     from fakekube.checker.alterations import Path
     from fakekube.checker.comparison import Place
-    from fakekube.checker.contents import OtherValue
     from fakekube.checker.reaction import Copy
     from fakekube.checker.trial import Baseline, Trial
 
@@ -53,12 +54,15 @@ class _Switch:
     position: int
     """The position of its object in the sample."""
     value: OtherValue
+    steps: tuple[str, str] = ("changed", "changed back")
+    """What happens to it, one after the other."""
 
     def make_switched(self, trial: Trial, token: str = "") -> Copy:
         """Makes a copy that has the other value from the beginning. It need not have the reaction to the sample."""
 
         def take(obj: Object) -> None:
-            obj.update(with_value(obj, self.value.path, self.value.first))
+            change = patch_of(obj, self.value.path, self.value.first)
+            obj.update(apply_merge_patch(obj, change))
 
         made = trial.stimulate(take, only=[self.position], token=token)
         made.judged = False
@@ -77,6 +81,19 @@ def find_switches(trial: Trial) -> list[_Switch]:
     if not found:
         raise NotExercised("the sample has no boolean, choice or number whose change decides what a client makes")
     return sorted(found, key=lambda one: one.value.kind != SWITCHES)[:_MOST]
+
+
+def find_optional_fields(trial: Trial) -> list[_Switch]:
+    """Returns the fields of the sample that may be removed, and decide something. Raises NotExercised if there are none."""
+    found = (
+        _Switch(number, OtherValue(REMOVED, path, "", value, None, None), ("removed", "set again"))
+        for number, path, value in find_optional(trial)
+        if not _PAUSES.search(path_text(path))
+    )
+    optional = list(islice(found, _MOST))
+    if not optional:
+        raise NotExercised("the sample has no field that the API lets anybody leave out")
+    return optional
 
 
 class Switched(Rule):
@@ -99,7 +116,7 @@ class Switched(Rule):
         require_prompt_writes(baseline)
 
     def provoke(self, trial: Trial) -> None:
-        switches = find_switches(trial)
+        switches = self.find(trial)
         plain = [trial.copies[0], trial.stimulate()]
         try:
             born = [(one.make_switched(trial), one.make_switched(trial)) for one in switches]
@@ -122,8 +139,26 @@ class Switched(Rule):
             if self.found is not None:
                 return
 
+    @staticmethod
+    def find(trial: Trial) -> list[_Switch]:
+        """Returns what is changed in the sample. Raises NotExercised if there is nothing."""
+        return find_switches(trial)
+
     def judge_trace(self, trial: Trial) -> Verdict:
         return self.found or Verdict.success()
+
+
+class Unset(Switched):
+    """Each optional field of a copy is removed alone, and later set again."""
+
+    name = "unset"
+    fast = False
+    provocation = "each optional field of an object is removed alone, and set again"
+    advice = "compute all that is wanted from the present object each time: what a field has brought goes with it"
+
+    @staticmethod
+    def find(trial: Trial) -> list[_Switch]:
+        return find_optional_fields(trial)
 
 
 class _Flipped:
@@ -140,7 +175,7 @@ class _Flipped:
     def __init__(self, trial: Trial, switch: _Switch, born: Sequence[Copy], subject: Copy, *, plain: Sequence[Copy]) -> None:
         self._trial, self._switch, self._subject = trial, switch, subject
         self._now, self._wanted = plain, born
-        self._when = "changed"
+        self._when = switch.steps[0]
         self._unique = find_unique(trial, *plain)
         self.decided = self._find_unlike()
         """What the switch decides: what is to follow its change."""
@@ -151,7 +186,7 @@ class _Flipped:
 
     def flip_back(self) -> None:
         """Changes the switch back; what has followed its change is to follow again."""
-        self._now, self._wanted, self._when = self._wanted, self._now, "changed, and changed back"
+        self._now, self._wanted, self._when = self._wanted, self._now, ", and ".join(self._switch.steps)
         self.decided = self._find_unlike()
         try:
             self._switch.switch(self._trial, self._subject, self._switch.value.original)
@@ -235,4 +270,4 @@ class ForeignBehindSwitch(ForeignChild):
         await_quiet(trial, mark, tokens)
 
 
-RULES: tuple[type[Rule], ...] = (Switched, ReplacedBeforeSwitch, ForeignBehindSwitch)
+RULES: tuple[type[Rule], ...] = (Switched, Unset, ReplacedBeforeSwitch, ForeignBehindSwitch)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fakekube.checker import contents
-from fakekube.checker.contents import TEXTS, OtherContents, _refusal
+from fakekube.checker.contents import TEXTS, OtherContents, _refusal, find_optional
 from fakekube.controllers.client import ApiError
 
 SECRET = {"kind": "Secret", "metadata": {"name": "a"}, "data": {"password": "aGlkZGVu"}}
@@ -61,3 +61,21 @@ def test_an_object_that_was_written_meanwhile_is_tried_in_its_present_state(vali
     found = _refusal(trial, "PUT", "/shops/b", {"metadata": {"resourceVersion": "7"}})
     assert refusal in found
     assert bool(found) is not valid
+
+
+def test_what_the_api_lets_anybody_leave_out_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here all but `text`; `public` is a switch, and `peer` names another object."""
+
+    def copies(new: str) -> list[Any]:
+        spec = {"text": "hello", "host": "a", "public": True, "peer": {"name": f"b-{new}"}, "tags": ["x"]}
+        return [{"kind": "Shop", "metadata": {"name": f"a-{new}"}, "spec": spec}]
+
+    def refuse(trial: Any, resource: str, new: Any, changed: Any) -> str:
+        assert new["spec"].keys() == changed["spec"].keys()
+        return "" if "text" in new["spec"] else "spec.text: Required value"
+
+    monkeypatch.setattr(contents, "own_object", lambda trial, copy, number: copies("x1")[number])
+    monkeypatch.setattr(contents, "_refusal_of_either", refuse)
+    sample = SimpleNamespace(copies=copies)
+    trial: Any = SimpleNamespace(random=random.Random(0), sample=sample, copies=[None], resource_of=lambda obj: "shops")
+    assert list(find_optional(trial)) == [(0, ("spec", "host"), "a"), (0, ("spec", "tags"), ["x"])]

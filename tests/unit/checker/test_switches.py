@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
 from fakekube.checker import comparison
 from fakekube.checker.contents import SWITCHES, ZEROS, OtherValue
 from fakekube.checker.reaction import Copy, Effect, EffectKind
 from fakekube.checker.rules import switches
-from fakekube.checker.rules.switches import Switched, find_switches
+from fakekube.checker.rules.switches import Switched, Unset, find_switches
 from fakekube.checker.verdict import NotExercised
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Run:
 
     def stimulate(self, change: Any = None, *, token: str = "", only: Any = None) -> Copy:
         token = token or f"x{len(self.states)}"
-        obj: Any = {"metadata": {"name": f"web-{token}"}, "spec": {"public": True, "size": 3}}
+        obj: Any = {"metadata": {"name": f"web-{token}"}, "spec": {"public": True, "size": 3, "host": "a"}}
         if change is not None:
             change(obj)
         self.states[token] = wanted(obj["spec"])
@@ -71,7 +72,7 @@ class Run:
 
     def change(self, trial: Any, copy: Copy, step: Any) -> None:
         """In place of `apply_step`."""
-        spec = {**copy.objects[0]["spec"], **step[0]["spec"]}
+        spec = apply_merge_patch(copy.objects[0]["spec"], step[0]["spec"])
         self.states[copy.token] = self._again(self.states[copy.token], spec)
 
 
@@ -117,6 +118,45 @@ def test_data_that_nobody_can_make_again_may_stay(monkeypatch: pytest.MonkeyPatc
     rule, trial = Switched(), replace_by(Run(keep_service, PUBLIC), monkeypatch)
     rule.provoke(trial)
     assert rule.judge_trace(trial).outcome == "pass"
+
+
+def made_with(spec: Any) -> Any:
+    """What a client makes of an object, with its host as far as it has one."""
+    return {PAGE: {("data", "title"): "hello", **({("data", "host"): spec["host"]} if "host" in spec else {})}}
+
+
+@pytest.mark.parametrize(
+    ("again", "outcome", "evidence"),
+    [
+        (lambda was, spec: made_with(spec), "pass", ""),
+        (
+            lambda was, spec: {PAGE: {**was[PAGE], **made_with(spec)[PAGE]}},
+            "warn",
+            "data.host of configmaps for web-x4 is as before when spec.host was removed",
+        ),
+        (
+            lambda was, spec: {PAGE: {path: value for path, value in made_with(spec)[PAGE].items() if path in was[PAGE]}},
+            "warn",
+            "data.host of configmaps for web-x4 is as before when spec.host was removed, and set again",
+        ),
+    ],
+)
+def test_what_an_optional_field_has_brought_goes_with_it(
+    again: Any, outcome: str, evidence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "wanted", made_with)
+    monkeypatch.setattr(switches, "find_optional", lambda trial: iter([(0, ("spec", "host"), "a"), (0, ("spec", "paused"), 1)]))
+    rule, trial = Unset(), replace_by(Run(again), monkeypatch)
+    rule.provoke(trial)
+    verdict = rule.judge_trace(trial)
+    assert verdict.outcome == outcome
+    assert "".join(verdict.evidence[:1]).startswith(evidence)
+
+
+def test_a_sample_without_optional_fields_has_none_to_remove(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(switches, "find_optional", lambda trial: iter(()))
+    with pytest.raises(NotExercised, match="lets anybody leave out"):
+        Unset().provoke(replace_by(Run(follow), monkeypatch))
 
 
 def run_once(was: Any, spec: Any) -> Any:
