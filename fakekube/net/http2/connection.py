@@ -99,7 +99,8 @@ class MultiplexedConnection(ConnectionSocket):
         self._running -= 1
         if not protocol.streams and not protocol.failed:
             self._set_idle_deadline()
-        self._park()
+        if not self._is_parked:
+            self._park()
         self._leave_to_loop()
 
     def _exchange(self, stream: RequestStream) -> bool:

@@ -199,7 +199,8 @@ class ConnectionSocket:
                 protocol.receive(data)
             elif data is not None:
                 raise Disconnected("the client has ended the connection")
-            self._send()
+            if protocol.output:
+                self._send()
         except Disconnected:
             self._lose()
         except Exception:
@@ -299,10 +300,13 @@ class ConnectionSocket:
         """Receives in the leader's thread, unless the loop does."""
         if self._is_parked:
             self._received += self._receive()
-            self._set_deadline()
             if self._protocol.failed or self._protocol.is_congested:
                 self._unpark()
-            self._leave_to_loop()
+            elif self._received:  # what else there is to do is left to the loop when they are served, or the lead is taken
+                self._owner.deadline = math.inf
+            else:
+                self._set_deadline()
+                self._leave_to_loop()
 
     # --- In any thread ------------------------------------------------------------------------------------------------
 
