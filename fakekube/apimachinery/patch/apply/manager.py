@@ -87,10 +87,6 @@ _CURRENT: Final = Manager("current-operation", UPDATE)
 _BEFORE_FIRST_APPLY: Final = "before-first-apply"
 
 
-_creations: BoundedCache[Hashable, dict[str, Any]] = BoundedCache(_MAX_CREATIONS)
-"""The managedFields entries of new objects, with some time, by `FieldManager.creation_of`."""
-
-
 _ownable: BoundedCache[int, tuple[FieldSet, FieldSet]] = BoundedCache(_MAX_APPLIED)
 """Interned sets of configurations, by the identity of their trees, and those without the fields that no manager owns."""
 
@@ -184,6 +180,8 @@ class FieldManager:
         self._holds_texts = holds_raw_values(type)
         self._updater = Updater(self._convert, filters or {})
         self._changes = Changes(self._api_version)
+        self._creations: BoundedCache[Hashable, dict[str, Any]] = BoundedCache(_MAX_CREATIONS)
+        """The managedFields entries of new objects, with some time, by `creation_of`."""
         self._applied: BoundedCache[bytes | None, FieldSet] = BoundedCache(_MAX_APPLIED)
         """The field sets of valid configurations, by their text."""
         self._applied_specs: BoundedCache[bytes, FieldSet] = BoundedCache(_MAX_APPLIED)
@@ -205,7 +203,7 @@ class FieldManager:
         if not isinstance(metadata, dict):
             return
         requested = metadata.pop("managedFields", None)
-        if live is None and not requested and not self._custom:
+        if live is None and not requested:
             self._track_creation(new, metadata, manager, now, creation)
             return
         before = _entries_of(live)
@@ -231,13 +229,13 @@ class FieldManager:
             return None
         text = spec_text or (text_of(new[SPEC]) if SPEC in new else _NO_SPEC)
         rest = _shape_of({name: item for name, item in new.items() if name != SPEC})
-        return None if text is None or rest is None else (self, manager, text, rest)
+        return None if text is None or rest is None else (manager, text, rest)
 
     def repeat_creation(self, creation: Hashable | None, metadata: Object, now: datetime) -> bool:
         """Sets the managedFields of a new object like those of an equal creation; returns whether there was one."""
-        entry = _creations.get(creation)
+        entry = self._creations.get(creation)
         if entry is not None:
-            metadata["managedFields"] = [{**entry, "time": print_time(now)}]
+            self._set_metadata(metadata, [{**entry, "time": print_time(now)}])
         return entry is not None
 
     def _track_creation(self, new: Object, metadata: Object, manager: str, now: datetime, creation: Hashable | None) -> None:
@@ -248,9 +246,9 @@ class FieldManager:
             return
         if not entries:
             return
-        metadata["managedFields"] = entries
+        self._set_metadata(metadata, entries)
         if creation is not None and text_of(entries[0]) is not None:  # it is not too long
-            _creations.add(creation, entries[0])
+            self._creations.add(creation, entries[0])
 
     def _entries_before(self, requested: Any, before: list[Any]) -> list[Any]:
         """Returns the entries before a change: those in the request if they may be set and are valid, else the stored ones."""

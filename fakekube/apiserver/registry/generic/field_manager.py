@@ -51,14 +51,15 @@ def update(scope: Scope, live: Object | None, new: Object, manager: str) -> Obje
     fields, name, now = _manager_of(scope), _manager_name(scope, manager), scope.backend.clock.now()
     spec_text = creation = None
     printed = new
-    if not scope.resource.custom:
+    is_built_in = not scope.resource.custom
+    if is_built_in and known_specs.SPEC in new and known_specs.SPEC not in parts:
+        spec_text = known_specs.text_of_spec(scope.type, new)
+    if live is None and not requested:
+        creation = fields.creation_of(new, name, spec_text)
+        if fields.repeat_creation(creation, new["metadata"], now):
+            return new
+    if is_built_in:
         type_ = scope.type
-        if known_specs.SPEC in new and known_specs.SPEC not in parts:
-            spec_text = known_specs.text_of_spec(type_, new)
-        if live is None and not requested:
-            creation = fields.creation_of(new, name, spec_text)
-            if fields.repeat_creation(creation, new["metadata"], now):
-                return new
         if spec_text is not None:
             parts.update(known_specs.normalised_spec(type_, new, stored=False, text=spec_text))
         printed = printing.normalise(type_, new, stored=False, parts=parts)
