@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 import orjson
@@ -97,7 +98,7 @@ def set_defaults(default: Defaulter, obj: dict[str, Any], *, but_spec: bool = Fa
 
     `but_spec`: the spec has its defaults already, since `decode_spec` has made it.
     """
-    if default is set_no_defaults:
+    if default is set_no_defaults or (but_spec and obj.keys() <= _USUAL and _are_of_parts(default)):
         return
     spec = obj.get(SPEC)
     text = text_of(spec) if spec and not but_spec else None
@@ -112,6 +113,18 @@ def set_defaults(default: Defaulter, obj: dict[str, Any], *, but_spec: bool = Fa
     if text is not None and form is not None:
         _defaulted.add((default, text), form)
         _defaulted.add((default, form), b"")
+
+
+#: The members of most bodies with a spec.
+_USUAL: Final = frozenset({"metadata", SPEC})
+
+
+@cache
+def _are_of_parts(default: Defaulter) -> bool:
+    """Reports whether the constant defaults of a kind set nothing in an object that has only metadata, which have none."""
+    empty: dict[str, Any] = {"metadata": {}}
+    default(empty)
+    return empty == {"metadata": {}}
 
 
 def copy_parts(parts: Mapping[str, Any], default: Defaulter | None) -> tuple[dict[str, Any], bool]:

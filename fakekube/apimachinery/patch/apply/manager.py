@@ -228,7 +228,7 @@ class FieldManager:
         if not self._has_plain_zero:
             return None
         text = spec_text or (text_of(new[SPEC]) if SPEC in new else _NO_SPEC)
-        rest = _shape_of({name: item for name, item in new.items() if name != SPEC})
+        rest = _shape_of({name: item for name, item in new.items() if name != SPEC} if SPEC in new else new)
         return None if text is None or rest is None else (manager, text, rest)
 
     def repeat_creation(self, creation: Hashable | None, metadata: Object, now: datetime) -> bool:

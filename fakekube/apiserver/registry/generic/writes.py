@@ -150,6 +150,14 @@ def stamp_revision(obj: Object, revision: int) -> Document:
     return document
 
 
+def _stamp_new(obj: Object, revision: int) -> Document:
+    """Returns the document to store of a new object, whose tree belongs to the write, with its revision."""
+    obj["metadata"]["resourceVersion"] = str(revision)
+    document = Document(obj)
+    keep_recent(document)
+    return document
+
+
 def document_at(obj: Object, revision: int) -> Document:
     """Returns the document of an object with a revision, which is not stored."""
     return Document({**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}})
@@ -220,7 +228,7 @@ def _create_begun(scope: Scope, context: WriteContext, obj: Object, check: Check
         scope.resource.to_stored_form(_with_placeholder(prepared), spec_text=context.spec_text)
     )
     try:
-        record = scope.bucket.commit(key, 0, partial(stamp_revision, final))
+        record = scope.bucket.commit(key, 0, partial(_stamp_new, final))
     except Conflict:
         raise _make_already_exists(scope, key, name, obj) from None
     return Written(record.value, created=True)
