@@ -73,6 +73,8 @@ class Attributes:
     context: WriteContext
     reinvocation: ReinvocationContext | None = None
     """None until a plugin asks for the context (`reinvocation_context`)."""
+    selected: _Halves | None = None
+    """The plugins that apply to the write; None until the chain has selected them."""
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -177,6 +179,8 @@ class Chain:
             validate(attributes)
 
     def _select_plugins(self, attributes: Attributes) -> _Halves:
+        if attributes.selected is not None:
+            return attributes.selected
         resource, snapshot = attributes.resource, attributes.context.configured
         as_of, applying = self._applying
         if as_of is not snapshot:
@@ -191,6 +195,7 @@ class Chain:
             else:  # the clusters of a process share these plugins, and so the result
                 found = _known(plugins, *key)
             applying[key] = found
+        attributes.selected = found
         return found
 
 
