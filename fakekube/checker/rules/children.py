@@ -100,12 +100,21 @@ class _ChangedValue:
     resource: str
     uid: str
     path: Path
+    before: Any
     value: Any
 
     def is_left(self, trial: Trial, copy: Copy) -> bool:
-        """Reports whether the child of a copy still has the value."""
+        """Reports whether the child of a copy still has the value, and no other item of the same list that from before."""
         now = [one for one in children_of(trial.cluster, copy, self.resource) if one["metadata"]["uid"] == self.uid]
-        return any((self.path, self.value) in leaves_of(one) for one in now)
+        return any((self.path, self.value) in leaves_of(one) and not self._is_beside(one) for one in now)
+
+    def _is_beside(self, child: Object) -> bool:
+        same = (value for path, value in leaves_of(child) if (len(path), path[-1]) == (len(self.path), self.path[-1]))
+        return _is_in_list(self.path) and self.before in same
+
+
+def _is_in_list(path: Path) -> bool:
+    return any(isinstance(part, int) for part in path)
 
 
 def _change_children(trial: Trial, copy: Copy, places: Collection[tuple[str, Path]]) -> list[_ChangedValue]:
@@ -120,15 +129,16 @@ def _change_children(trial: Trial, copy: Copy, places: Collection[tuple[str, Pat
     for resource in sorted({one for one, _ in places} & trial.baseline.reaction.children.keys()):
         for child in children_of(trial.cluster, copy, resource):
             values = [(path, value) for path, value in leaves_to_change(child) if (resource, path) in places]
-            candidates = ((path, new) for path, value in values for new in _candidates_for(child, path, value, ending))
-            changed = next((one for one in candidates if _change(trial, resource, child, *one)), None)
+            candidates = ((path, value, new) for path, value in values for new in _candidates_for(child, path, value, ending))
+            changed = next((one for one in candidates if _change(trial, resource, child, one[0], one[2])), None)
             if changed is not None:
                 found.append(_ChangedValue(resource, child["metadata"]["uid"], *changed))
     return found
 
 
 def _candidates_for(child: Object, path: Path, value: Any, ending: str) -> list[Any]:
-    if path in _OF_OTHERS:
+    may_be_key = _is_in_list(path) and not isinstance(value, str)  # of an item, as the number of a port is
+    if path in _OF_OTHERS or may_be_key:
         return []
     return [to_base64(ending)] if is_encoded(child, path) else other_values(value, ending)
 

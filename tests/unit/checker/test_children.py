@@ -11,7 +11,7 @@ import pytest
 from fakekube.checker.contents import AMOUNTS, TEXTS, OtherValue
 from fakekube.checker.reaction import Copy
 from fakekube.checker.rules import children
-from fakekube.checker.rules.children import ChangedChild, Unowned
+from fakekube.checker.rules.children import ChangedChild, Unowned, _ChangedValue
 from fakekube.checker.verdict import NotExercised
 
 PLACE = ("configmaps", "{}-page")
@@ -94,13 +94,26 @@ def test_what_others_have_changed_in_any_child_is_set_back(
     assert [resource for resource, _ in trial.changed] == ["configmaps", "secrets"]
 
 
-@pytest.mark.parametrize("place", [("pods", DATA), ("configmaps", ("spec", "replicas"))])
+@pytest.mark.parametrize(
+    "place", [("pods", DATA), ("configmaps", ("spec", "replicas")), ("configmaps", ("spec", "ports", 0, "port"))]
+)
 def test_a_child_that_does_not_follow_its_object_is_not_judged(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     trial: Any = Keeper(watches=True, sets_back="event")
-    trial.config["spec"] = {"replicas": 1}  # which an autoscaler changes
+    trial.config["spec"] = {"replicas": 1, "ports": [{"port": 80}]}  # what autoscalers change, and what is the key of an item
     replace_by(trial, monkeypatch, [place], watches=True)
     with pytest.raises(NotExercised, match="no value of what the client has made follows"):
         ChangedChild().provoke(trial)
+
+
+@pytest.mark.parametrize(("items", "left"), [(["b"], True), (["a"], False), (["b", "a"], False)])
+def test_an_item_that_stands_beside_that_of_others_is_set_back(
+    items: list[str], left: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = {"metadata": {"uid": "u1"}, "spec": {"mounts": [{"path": one} for one in items]}}
+    monkeypatch.setattr(children, "children_of", lambda *arguments: [child])
+    run: Any = SimpleNamespace(cluster=None)
+    changed = _ChangedValue("pods", "u1", ("spec", "mounts", 0, "path"), "a", "b")
+    assert changed.is_left(run, Copy("x", [], [], -1, 0.0)) is left
 
 
 def replace_by(trial: Keeper, monkeypatch: pytest.MonkeyPatch, places: Any, *, watches: bool) -> None:
