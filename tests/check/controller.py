@@ -275,6 +275,8 @@ class Controller:
                     raise
                 if gone:
                     return self._ensure_config(widget)
+                if active("C5-exists"):
+                    return self._child(widget, "ConfigMap", name=metadata["name"])
                 config = self._api.request("GET", path)
         if not _belongs(config, widget) and not active("C5-adopts"):
             if _controlled_by_namesake(config, widget):

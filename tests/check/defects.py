@@ -122,6 +122,7 @@ DEFECTS = {
         Defect("C4-index", "removes the first finalizer, whichever it is", CONTROLLER),
         Defect("C5-by-name", "deletes children by name without their uid", CONTROLLER),
         Defect("C5-adopts", "takes over an object of the child's name that belongs to another", CONTROLLER),
+        Defect("C5-exists", "takes 409 for a create as done, whose object it may be", CONTROLLER, verdict="warn"),
         Defect("C5-owner-name", "takes children of an owner of the same name for its own", CONTROLLER),
         Defect("C6-terminating", "creates a child again and again whose predecessor still exists", CONTROLLER),
         Defect("C6-gone", "repeats a delete that is answered with 404", CONTROLLER),

@@ -73,11 +73,18 @@ class AppliedByOthers(Rule):
                 break
 
     def _change_children(self, trial: Trial, subject: Copy) -> None:
-        """Applies other texts to the children of a copy as another manager: a client that watches them applies them again."""
+        """Applies other texts to the children of a copy as another manager, among what the client applies: a client that watches
+        them applies them again."""
+        sent = {
+            (call.resource, call.name): call.body
+            for call in trial.trace.since()
+            if is_apply(call) and call.succeeded and isinstance(call.body, dict)
+        }
         for resource in applied_resources(trial.baseline):
             for child in children_of(trial.cluster, subject, resource):
                 metadata = {key: child["metadata"][key] for key in ("name", "namespace") if key in child["metadata"]}
-                parts = {part: copy.deepcopy(child[part]) for part in ("data", "spec") if isinstance(child.get(part), dict)}
+                own = sent.get((resource, metadata["name"]), child)
+                parts = {part: copy.deepcopy(own[part]) for part in ("data", "spec") if isinstance(own.get(part), dict)}
                 for part in parts:
                     self.mark = trial.trace.mark()
                     other = {"apiVersion": child["apiVersion"], "kind": child["kind"], "metadata": metadata, **parts}

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from fakekube.base.objects import Object
     from fakekube.checker.alterations import Path
     from fakekube.checker.comparison import Place, State
-    from fakekube.checker.reaction import Copy
+    from fakekube.checker.reaction import Copy, Effect
     from fakekube.checker.trial import Baseline, Trial
+    from fakekube.powers.exchange import Exchange
 
 
 class ChangedChild(ChangedAlone):
@@ -252,6 +253,37 @@ class Unowned(ForeignChild):
         return self.found or Rule.judge(self, trial)
 
 
+class TakenMeanwhile(ForeignChild):
+    """Another controller takes the name of a child between the client's look at it and its create."""
+
+    name = "taken"
+    provocation = "another controller takes the name of a child just before the client creates it"
+    advice = "after 409 AlreadyExists look whose the object is: it is made only if the own object controls it"
+
+    def provoke(self, trial: Trial) -> None:
+        owner = self._create_owner(trial)
+        subjects = [self._meet(trial, effect, child, owner) for effect, child in list(self.takeable(trial))]
+        if not trial.await_until(lambda: len(self.foreign) == len(subjects) > 0, trial.reaction_timeout):
+            raise NotExercised("the client creates no object that may belong to another controller")
+        self.observe(trial, subjects)
+
+    def _meet(self, trial: Trial, effect: Effect, child: Object, owner: Object | None) -> Copy:
+        """Makes a copy whose child of one kind finds its name taken: the first 409 may end the work for a copy."""
+        token, taken = new_token(trial.random), list[str]()
+        metadata = {"name": effect.name.replace("{}", token), "ownerReferences": [owner]}
+
+        def take(exchange: Exchange) -> None:
+            name = (exchange.body.get("metadata") or {}).get("name") if isinstance(exchange.body, dict) else ""
+            if name == metadata["name"] and not taken:
+                taken.append(name)
+                self._add_foreign(trial, effect.resource, child, metadata, (trial.copies[0].token, token))
+
+        trial.faults.on("create", effect.resource).intercept(take, label="its name is taken")
+        subject = trial.stimulate(token=token)
+        subject.judged = False
+        return subject
+
+
 def _find_differing(trial: Trial, now: State, alike: tuple[Copy, Copy]) -> set[tuple[Place, Path]]:
     """Returns the values of children that are not those of two copies that are alike; items of lists are left out, because others
     may stand beside them."""
@@ -265,4 +297,4 @@ def _find_differing(trial: Trial, now: State, alike: tuple[Copy, Copy]) -> set[t
     }
 
 
-RULES: tuple[type[Rule], ...] = (ChangedChild, Unowned)
+RULES: tuple[type[Rule], ...] = (ChangedChild, Unowned, TakenMeanwhile)

@@ -40,10 +40,11 @@ from fakekube.checker.writes import (
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from fakekube.base.objects import Object
     from fakekube.checker.comparison import State
+    from fakekube.checker.reaction import Effect
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Baseline, Trial
 
@@ -355,16 +356,33 @@ class ForeignChild(Rule):
         require_owned_children(baseline)
 
     def provoke(self, trial: Trial) -> None:
-        token, pattern = new_token(trial.random), trial.copies[0]
+        token = new_token(trial.random)
         self.take_names(trial, token)
         subject = trial.stimulate(token=token)
         subject.judged = False
         trial.await_until(lambda: trial.has_received(subject), trial.reaction_timeout)
+        self.observe(trial, [subject])
+
+    def observe(self, trial: Trial, subjects: Sequence[Copy]) -> None:
+        """Waits for what the client says of copies whose children have taken names, and does when they are deleted."""
+        pattern = trial.copies[0]
         trial.wait(trial.baseline.seconds_to_react(2.0))
-        self._claimed = find_equal_status(trial.baseline, pattern, state_of(trial, pattern), state_of(trial, subject))
+        states = [state_of(trial, subject) for subject in subjects]
+        claimed = (find_equal_status(trial.baseline, pattern, state_of(trial, pattern), now) for now in states)
+        self._claimed = next(filter(None, claimed), "")
         if any(effect.detail[:1] == ("delete",) for effect in trial.baseline.deletion.effects):
-            trial.delete(subject)  # the client deletes its children itself, and must not delete this one
+            for subject in subjects:
+                trial.delete(subject)  # the client deletes its children itself, and must not delete this one
             trial.wait(trial.baseline.seconds_to_react(2.0))
+
+    def takeable(self, trial: Trial) -> Iterator[tuple[Effect, Object]]:
+        """Yields the children of the first copy that have names and may belong to another controller, with their effects."""
+        pattern = trial.copies[0]
+        for effect in trial.baseline.reaction.effects:
+            if effect.kind is EffectKind.CHILD and effect.has_name:
+                for child in children_of(trial.cluster, pattern, effect.resource):
+                    if child["metadata"]["name"] == effect.name_for(pattern) and self._can_belong_to_another(child, pattern):
+                        yield effect, child
 
     def take_names(self, trial: Trial, *tokens: str) -> None:
         """Creates foreign objects under the names that the children of copies with some tokens would have.
@@ -372,15 +390,10 @@ class ForeignChild(Rule):
         Raises NotExercised if there are none.
         """
         owner, pattern = self._create_owner(trial), trial.copies[0]
-        for effect in trial.baseline.reaction.effects:
-            if effect.kind is not EffectKind.CHILD or not effect.has_name:
-                continue
-            for child in children_of(trial.cluster, pattern, effect.resource):
-                if child["metadata"]["name"] != effect.name_for(pattern) or not self._can_belong_to_another(child, pattern):
-                    continue
-                for token in tokens:
-                    metadata = {"name": effect.name.replace("{}", token), "ownerReferences": [owner] if owner else []}
-                    self._add_foreign(trial, effect.resource, child, metadata, (pattern.token, token))
+        for effect, child in self.takeable(trial):
+            for token in tokens:
+                metadata = {"name": effect.name.replace("{}", token), "ownerReferences": [owner] if owner else []}
+                self._add_foreign(trial, effect.resource, child, metadata, (pattern.token, token))
         if not self.foreign:
             raise NotExercised("no object could be created under the name of a child")
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import fakekube
+from fakekube.checker.rules import apply
 from fakekube.checker.rules.apply import AppliedByOthers, _is_conflict_of_managers, apply_as_other
 
 PATH = "/apis/apps/v1/namespaces/default/deployments/web"
@@ -58,3 +59,20 @@ def test_an_apply_with_an_old_revision_has_no_conflict_of_managers(code: int, de
     exchange = SimpleNamespace(content_type="application/apply-patch+yaml")
     call: Any = SimpleNamespace(verb="patch", exchange=exchange, status=code, answer={"details": details})
     assert _is_conflict_of_managers(call) is expected
+
+
+def test_another_manager_changes_no_default_of_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    with fakekube.Cluster(profile="apiserver") as cluster:
+        sent = deployment("old")
+        child = cluster.apply(sent, field_manager="client")
+        resource = "deployments.apps"
+        for name, value in {"applied_resources": [resource], "children_of": [child], "is_apply": True}.items():
+            monkeypatch.setattr(apply, name, lambda *_, value=value: value)
+        call = SimpleNamespace(resource=resource, name="web", succeeded=True, body=sent)
+        trace = SimpleNamespace(mark=lambda: 0, since=lambda: [call])
+        baseline = SimpleNamespace(seconds_to_react=lambda times: 0.0)
+        trial: Any = SimpleNamespace(cluster=cluster, trace=trace, baseline=baseline, wait=lambda seconds: None)
+        copy: Any = None
+        AppliedByOthers()._change_children(trial, copy)
+        with pytest.raises(fakekube.ApiError, match=f'conflict with "{AppliedByOthers.MANAGER}"'):
+            cluster.apply(sent, field_manager="client", force=False)
