@@ -24,7 +24,8 @@ import yaml
 import fakekube
 from fakekube import __main__, cli
 from fakekube.cli import main
-from fakekube.cli.arguments import UsageError
+from fakekube.cli.arguments import UsageError, parse
+from fakekube.net import busy_poll
 
 COMMAND = [sys.executable, "-m", "fakekube"]
 
@@ -412,3 +413,12 @@ def test_a_full_disk_is_a_one_line_error_with_code_2() -> None:
     with open("/dev/full", "w", encoding="utf-8") as full:
         found = subprocess.run([*COMMAND, "scenario", "list"], check=False, stdout=full, stderr=subprocess.PIPE, text=True)
     assert (found.returncode, found.stderr) == (2, "fakekube: standard output: No space left on device\n")
+
+
+def test_threads_of_a_served_cluster_may_look_before_they_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(busy_poll, "allow", lambda: done.append("allow"))
+    monkeypatch.setattr(cli, "collect_seldom", lambda: done.append("collect_seldom"))  # not in the process of the tests
+    monkeypatch.setattr("fakekube.cli.logs.log_to_stderr", lambda: done.append("log_to_stderr"))
+    with cli._cluster(parse(["serve", "--profile=apiserver", "--port=0"])):
+        assert "allow" in done
