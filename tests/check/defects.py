@@ -69,7 +69,6 @@ DEFECTS = {
         Defect("W11-items", "starts its watch at the greatest revision of the listed items", options=("--lists",)),
         Defect("W11-last", "starts its watch at the revision of the last listed item", options=("--lists",)),
         Defect("W11-other", "starts its watch at the revision of another resource", options=("--lists",)),
-        Defect("W11-anew", "watches from 0 after a failure", options=("--lists",), verdict="warn"),
         Defect("W12-ghosts", "keeps objects that a new list no longer has", CONTROLLER),
         Defect("W13-twice", "creates a child for each ADDED event", CONTROLLER),
         Defect("W14-wait", "asks for initial events again and again when they are refused"),

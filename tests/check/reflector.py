@@ -307,10 +307,6 @@ class Reflector:
 
     def _survives(self, error: ApiError | Broken) -> bool:
         """Returns whether the watch may resume from the same revision."""
-        if active("W11-anew"):
-            self.revision = "0"
-            time.sleep(self.backoff.next())
-            return True
         if isinstance(error, Broken):
             if active("W8-skip") and not error.refused:
                 self.revision = self._get_list({"limit": "1"})["metadata"]["resourceVersion"]
