@@ -402,18 +402,14 @@ def decode(type_: Type, value: Any, strict: Strict | None = None, literals: Lite
     """
     if value is None:
         return zero(type_)
-    tree = _decode(decoder(type_), value, strict, literals)
-    if strict is not None and strict.duplicates:
-        strict.finish(type_, value)
-    return tree
-
-
-def _decode(read: Decoder, value: Any, strict: Strict | None, literals: Literals | None) -> Any:
+    read = decoder(type_)
     try:
-        return read(value, None)
+        tree = read(value, None)
     except SlowPathRequired:
         walk = Walk(strict, literals)
         tree = read(value, walk)
         if walk.error is not None:
             raise DecodeError(walk.error) from None
-        return tree
+    if strict is not None and strict.duplicates:
+        strict.finish(type_, value)
+    return tree
