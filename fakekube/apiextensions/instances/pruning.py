@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from fakekube.apiextensions.instances.objects import CONTAINERS, MetadataError, drop_nulls, metadata_of, sorted_tree
+from fakekube.apiextensions.instances.schema_cache import is_pruned
 from fakekube.apimachinery.errors import field
 from fakekube.apimachinery.schema.model import Shape, Type
 from fakekube.apimachinery.schema.trees import copy_metadata
@@ -24,16 +25,19 @@ _STRUCT, _MAP, _LIST, _ANY = Shape.STRUCT, Shape.MAP, Shape.LIST, Shape.ANY
 _TYPE_META = ("apiVersion", "kind", "metadata")
 
 
-def read(type_: Type, value: Object, *, known: bool, live: Object | None = None) -> tuple[Object, list[str]]:
+def read(
+    type_: Type, value: Object, *, known: bool, live: Object | None = None, is_own: bool = False
+) -> tuple[Object, list[str]]:
     """Returns the object in a body, and the strict decoding errors. Raises MetadataError.
 
     Args:
         type_: the schema of its version.
         known: its kind is the one of the schema; for other kinds only the metadata is decoded.
         live: a stored object; the metadata that a value shares with it are copied, not decoded.
+        is_own: nothing else has parts of the value, so that one without anything to prune need not be copied.
     """
     findings: list[str] = []
-    if known:
+    if known and not (is_own and is_pruned(type_, value)):
         value, pruned = prune(type_, value)
         drop_nulls(type_, value)
         findings = [f'unknown field "{path}"' for path in pruned]

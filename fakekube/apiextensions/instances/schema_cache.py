@@ -183,30 +183,40 @@ def _compile_junctors(schema: Schema) -> Fits | None:
 
 
 Check = Callable[[Any], bool]
-"""Reports whether an object or a list is pruned and defaulted."""
+"""Reports whether an object or a list is pruned, and also defaulted if it was compiled for that."""
 
 
 def is_pruned_and_defaulted(type_: Type, obj: Mapping[str, Any]) -> bool:
     """Reports whether an object is certainly pruned and defaulted. Its metadata is not checked."""
-    return _check(type_)({name: item for name, item in obj.items() if name not in META_FIELDS})
+    return _check(type_, True)(_without_meta_fields(obj))
 
 
-def _check(type_: Type) -> Check:
-    known: Check | None = type_.compiled.get("pruned and defaulted")
+def is_pruned(type_: Type, obj: Mapping[str, Any]) -> bool:
+    """Reports whether an object certainly has no unknown fields and no nulls. Its metadata is not checked."""
+    return _check(type_, False)(_without_meta_fields(obj))
+
+
+def _without_meta_fields(obj: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: item for name, item in obj.items() if name not in META_FIELDS}
+
+
+def _check(type_: Type, defaulted: bool) -> Check:
+    key = "pruned and defaulted" if defaulted else "pruned"
+    known: Check | None = type_.compiled.get(key)
     if known is None:
-        known = type_.compiled["pruned and defaulted"] = _COMPILERS.get(type_.shape, _uncertain)(type_)
+        known = type_.compiled[key] = _COMPILERS.get(type_.shape, _uncertain)(type_, defaulted)
     return known
 
 
-def _uncertain(_type: Type) -> Check:
+def _uncertain(_type: Type, _defaulted: bool) -> Check:
     return lambda _value: False
 
 
-def _struct(type_: Type) -> Check:
+def _struct(type_: Type, defaulted: bool) -> Check:
     if type_.embedded_resource:
-        return _uncertain(type_)
+        return _uncertain(type_, defaulted)
     fields, keeps = type_.fields, type_.preserve_unknown_fields
-    wanted = frozenset(name for name, field in fields.items() if has_default(field.type))
+    wanted = frozenset(name for name, field in fields.items() if defaulted and has_default(field.type))
     checks: dict[str, Check] = {}
 
     def check(value: Any) -> bool:
@@ -219,7 +229,7 @@ def _struct(type_: Type) -> Check:
             elif item.__class__ is dict or item.__class__ is list:
                 below = checks.get(name)
                 if below is None:
-                    below = checks[name] = _check(fields[name].type)
+                    below = checks[name] = _check(fields[name].type, defaulted)
                 if not below(item):
                     return False
             elif item is None:
@@ -229,19 +239,18 @@ def _struct(type_: Type) -> Check:
     return check
 
 
-def _list(type_: Type) -> Check:
+def _list(type_: Type, defaulted: bool) -> Check:
     assert type_.items is not None
-    return _compile_items(type_.items, list, lambda value: value)
+    return _compile_items(type_.items, list, lambda value: value, defaulted)
 
 
-def _map(type_: Type) -> Check:
+def _map(type_: Type, defaulted: bool) -> Check:
     assert type_.items is not None
-    if type_.keywords.get("additionalProperties") is True:  # nothing is known about its values
-        return _compile_items(Type(Shape.STRING), dict, dict.values)
-    return _compile_items(type_.items, dict, dict.values)
+    unknown = type_.keywords.get("additionalProperties") is True  # nothing is known about its values
+    return _compile_items(Type(Shape.STRING) if unknown else type_.items, dict, dict.values, defaulted)
 
 
-def _compile_items(items: Type, kind: type, values_of: Callable[[Any], Any]) -> Check:
+def _compile_items(items: Type, kind: type, values_of: Callable[[Any], Any], defaulted: bool) -> Check:
     below: Check | None = None
 
     def check(value: Any) -> bool:
@@ -251,7 +260,7 @@ def _compile_items(items: Type, kind: type, values_of: Callable[[Any], Any]) -> 
         for item in values_of(value):
             if item.__class__ is dict or item.__class__ is list:
                 if below is None:
-                    below = _check(items)
+                    below = _check(items, defaulted)
                 if not below(item):
                     return False
             elif item is None:
@@ -261,12 +270,12 @@ def _compile_items(items: Type, kind: type, values_of: Callable[[Any], Any]) -> 
     return check
 
 
-def _any(type_: Type) -> Check:
+def _any(type_: Type, _defaulted: bool) -> Check:
     settled = type_.preserve_unknown_fields or not type_.keywords
     return lambda _value: settled
 
 
-_COMPILERS: Final[Mapping[Shape, Callable[[Type], Check]]] = {
+_COMPILERS: Final[Mapping[Shape, Callable[[Type, bool], Check]]] = {
     Shape.STRUCT: _struct,
     Shape.LIST: _list,
     Shape.MAP: _map,

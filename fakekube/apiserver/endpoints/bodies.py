@@ -447,7 +447,7 @@ def _custom(
             json.to_untyped(parsed.first)
         value = json.to_untyped(value)
         known = (kind.group, kind.kind) == (scope.kind.group, scope.kind.kind)
-        obj, strict = pruning.read(scope.resource.type, value, known=known, live=live)
+        obj, strict = pruning.read(scope.resource.type, value, known=known, live=live, is_own=body is not None)
     except (objects.MetadataError, CodecError) as error:
         raise Problem(str(error), kind) from None
     if parsed.cbor is not None:  # unknown fields are not reported

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fakekube.apiextensions.instances import objects
 from fakekube.apiextensions.instances.pruning import prune
-from fakekube.apiextensions.instances.schema_cache import is_pruned_and_defaulted
+from fakekube.apiextensions.instances.schema_cache import is_pruned, is_pruned_and_defaulted
 from fakekube.apiextensions.schema import schema_type
 
 PRESERVE, EMBEDDED = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"
@@ -63,6 +63,10 @@ def test_settled_objects_are_unchanged_by_pruning_and_defaulting(
     event(f"settled: {settled}")
     if settled:
         assert made_anew(schema_type(schema), obj) == (obj, [], False)
+    if is_pruned(schema_type(schema), obj):
+        found, pruned = prune(schema_type(schema), copy.deepcopy(obj))
+        objects.drop_nulls(schema_type(schema), found)
+        assert (found, pruned) == (obj, [])
 
 
 def test_pruned_and_defaulted_objects_are_settled() -> None:
@@ -87,3 +91,5 @@ def test_pruned_and_defaulted_objects_are_settled() -> None:
     found, pruned, filled = made_anew(type_, obj)
     assert (pruned, filled) == (["spec.old"], True)
     assert is_pruned_and_defaulted(type_, found)
+    del obj["spec"]["old"]
+    assert is_pruned(type_, obj)
