@@ -148,6 +148,14 @@ class Document:
         except AttributeError:
             return _unpack(self._text(), self._end)
 
+    @property
+    def tree_to_print(self) -> StoredObject:
+        """Like `tree`, for cells, which show no managedFields: that of a packed document may be without them."""
+        try:
+            return _get_tree(self)
+        except AttributeError:
+            return _unpack(self._text(), self._end, managed_fields=False)
+
     def _text(self) -> bytes:
         """Returns the text of a packed document, which other threads may compress meanwhile."""
         packed = self._packed
@@ -271,9 +279,8 @@ class Document:
     def cut_metadata(self) -> bytes | None:
         """Returns the compact JSON of the metadata of a built-in object, cut out of its text; None where that is not possible."""
         text, end = self._found_text()
-        if text is not self._json and not json.is_canonical(text[:end], floats=False):  # metadata have none
-            return None
-        return text[len(_BEGINNING) : end] if end else None
+        cut = text[len(_BEGINNING) : end]  # metadata have no floats
+        return cut if end and (text is self._json or json.is_canonical(cut, floats=False)) else None
 
     @property
     def size(self) -> int:
@@ -362,15 +369,20 @@ def _end_of_metadata(tree: StoredObject, text: bytes) -> int:
     return 0 if following in _FIELDS_OF_METADATA else text.find(b'},"%b":' % following.encode()) + 1
 
 
-def _unpack(packed: bytes, end: int) -> StoredObject:
-    """Makes the tree of a packed object, whose parts must not be changed; `end`: where its metadata ends, if that is known.
+def _unpack(packed: bytes, end: int, *, managed_fields: bool = True) -> StoredObject:
+    """Makes the tree of a packed object, whose parts must not be changed.
 
     Objects of one workload differ in their metadata; the other parts are parsed once for all of them.
+
+    Args:
+        packed: its text.
+        end: where its metadata ends, if that is known.
+        managed_fields: whether managedFields are needed.
     """
     if not end:
         return orjson.loads(packed)  # type: ignore[no-any-return]
     metadata, begin = _read_metadata(packed, end)
-    if begin >= 0:
+    if begin >= 0 and managed_fields:
         metadata["managedFields"] = read_part(packed[begin + len(_BEFORE_MANAGED_FIELDS) - 1 : end - 1])
     return {"metadata": metadata, **read_rest(packed[end:])}
 

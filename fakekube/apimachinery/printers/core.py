@@ -220,8 +220,7 @@ def _summary(pod: StoredObject, sidecars: set[str], *, shows_errors: bool) -> _S
     status = pod.get("status", {})
     conditions = status.get("conditions")
     reason = status.get("reason") or status.get("phase", "")
-    gated = ("PodScheduled", "SchedulingGated")
-    if any((found.get("type"), found.get("reason")) == gated for found in conditions or ()):
+    if any(found.get("reason") == "SchedulingGated" and found.get("type") == "PodScheduled" for found in conditions or ()):
         reason = "SchedulingGated"
     summary, of_sidecars = _Summary(reason), _Summary(reason)
     initializing = _initialization(pod, sidecars, summary, of_sidecars)

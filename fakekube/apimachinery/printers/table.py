@@ -397,8 +397,8 @@ class _SharedRow:
         return made
 
 
-def _template_maker_of_parts(convertor: TableConvertor) -> Callable[[Document], Template | None] | None:
-    """Returns the function that makes the row of a document from its parts, or returns None.
+def _template_maker_of_parts(convertor: TableConvertor) -> Callable[[Document], Template] | None:
+    """Returns the function that makes the row of a document, if possible from its parts.
 
     None if the cells of a resource show other things of an object, or more of its identity.
     """
@@ -407,30 +407,33 @@ def _template_maker_of_parts(convertor: TableConvertor) -> Callable[[Document], 
 
 @forgettable
 @lru_cache(maxsize=256)
-def _make_template_maker(convertor: TableConvertor) -> Callable[[Document], Template | None]:
+def _make_template_maker(convertor: TableConvertor) -> Callable[[Document], Template]:
     shared: BoundedCache[Hashable, _SharedRow | None] = BoundedCache(_MAX_SHARED)
     misses = 0
     last: tuple[bytes, _SharedRow | None] = (b"", None)
     """What neighbours of one workload have in common: texts are compared faster than they are hashed."""
 
-    def make(document: Document) -> Template | None:
+    def print_alone(document: Document) -> Template:
+        return _template(convertor, document.tree_to_print)
+
+    def make(document: Document) -> Template:
         nonlocal misses, last
         if misses > MAX_MISSES and misses % SAMPLE:
             misses += 1
-            return None
+            return print_alone(document)
         head = document.find_head()
         if head is None:
-            return None
+            return print_alone(document)
         name, created, is_being_deleted, rest = head
         if is_being_deleted:
-            return None
+            return print_alone(document)
         known, row = last
         if row is not None and known == rest:
             misses = 0
             return row.fill(name, created)
         description = document.find_description()
         if description is None:
-            return None
+            return print_alone(document)
         key: Hashable = rest
         row = shared.get(key)
         if row is not None and row.is_described:
@@ -439,7 +442,7 @@ def _make_template_maker(convertor: TableConvertor) -> Callable[[Document], Temp
         if row is None and key not in shared:  # most statuses of running pods are seen once
             misses += 1
             shared.add(key, None, len(rest))
-            return None
+            return print_alone(document)
         misses = 0
         if row is None:
             row = _SharedRow(convertor, description, rest)

@@ -195,12 +195,17 @@ _OBJECTS = st.builds(
 )
 
 
+def _without_managed_fields(obj: Any) -> dict[str, Any]:
+    return {**obj, "metadata": {name: value for name, value in obj["metadata"].items() if name != "managedFields"}}
+
+
 @settings(max_examples=50)
 @given(st.lists(_OBJECTS, min_size=1, max_size=3))
 def test_the_parts_of_packed_documents_are_those_of_the_object(objects: list[dict[str, Any]]) -> None:
     for obj in objects:
         packed, written = _packed(copy.deepcopy(obj)), json.dumps(obj["metadata"])
         assert repr(packed.tree) == repr(obj)
+        assert repr(_without_managed_fields(packed.tree_to_print)) == repr(_without_managed_fields(obj))
         assert packed.labels == Document(obj).labels == obj["metadata"].get("labels")
         is_usual = next(iter(obj)) == "metadata"
         is_canonical = json.is_canonical(orjson.dumps(obj["metadata"]), floats=False)
@@ -221,6 +226,7 @@ def test_metadata_with_addresses_is_cut_out_of_the_text() -> None:
     entry = {"manager": "kubelet", "fieldsV1": {"f:status": {"f:podIPs": {'k:{"ip":"10.0.0.7"}': {}}}}}
     obj = {"metadata": {"name": "a", "managedFields": [entry]}, "spec": {"a": 1}}
     assert _packed(obj).cut_metadata() == json.dumps(obj["metadata"])
+    assert _packed(obj).tree_to_print == _without_managed_fields(obj)
 
 
 def test_objects_of_one_workload_share_the_parts_that_readers_see(monkeypatch: pytest.MonkeyPatch) -> None:
