@@ -16,8 +16,12 @@ import orjson
 from fakekube.base.golang.json_writer import write_json
 from fakekube.base.golang.strings import json_text
 
-#: Escapes, characters that Go escapes, and numbers with several representations or beyond float64.
-_AMBIGUOUS = re.compile(rb"[\\<>&]|\xe2\x80[\xa8\xa9]|\d[.eE]|-0|\d{300}")
+#: Escapes, characters that Go escapes, and numbers with several forms. The pattern begins with a set of bytes, for which
+#: the search is ten times as fast as for alternatives.
+_AMBIGUOUS = re.compile(rb"[\\<>&\xe2.eE-](?:(?<=[\\<>&])|(?<=\xe2)\x80[\xa8\xa9]|(?<=\d[.eE])|(?<=-)0)")
+#: The least number of digits of an integer beyond float64, and those of one.
+_MANY_DIGITS = 300
+_HUGE = re.compile(rb"[0-9]\d{%d}" % (_MANY_DIGITS - 1))
 
 _GO_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 _GO_ESCAPED = re.compile("[<>&\u2028\u2029]")
@@ -33,7 +37,7 @@ class Literal:
 
 def has_ambiguous_literals(body: bytes) -> bool:
     """Reports whether this JSON text may contain scalars in another form than Go's."""
-    return _AMBIGUOUS.search(body) is not None
+    return _AMBIGUOUS.search(body) is not None or (len(body) >= _MANY_DIGITS and _HUGE.search(body) is not None)
 
 
 def literal_text(value: Any) -> str:

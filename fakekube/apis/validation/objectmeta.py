@@ -24,8 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import compress
-from operator import ne
 from typing import Any, Final, NamedTuple
 
 from fakekube.apimachinery.errors import FieldError
@@ -128,8 +126,9 @@ def _validate_change(new: Meta, old: Meta) -> list[FieldError]:
         errors += _validate_no_new_finalizers(new, old, "metadata")
     if not new.get("resourceVersion"):
         errors.append(invalid("metadata.resourceVersion", "", RESOURCE_VERSION_REQUIRED))
-    changes = map(ne, map(new.get, IMMUTABLE_FIELDS), map(old.get, IMMUTABLE_FIELDS))
-    for field in compress(IMMUTABLE_FIELDS, changes):
+    for field in IMMUTABLE_FIELDS:
+        if new.get(field) == old.get(field):
+            continue
         value = new.get(field, "" if field in ("name", "namespace", "uid") else None)
         errors.append(invalid(f"metadata.{field}", Typed(value) if field == "uid" else value, IMMUTABLE))
     return errors

@@ -243,6 +243,7 @@ class Map(Atom):
         removed: Tree = {}
         modified: Tree = {}
         added: Tree = {}
+        absent = 0
         layout = tuple(after)
         plan = self._plans.get(layout) or self._new_plan(layout)
         if plan.exact and not self.exact and before == after:  # those of an exact atom were compared above
@@ -252,6 +253,7 @@ class Map(Atom):
             if known is item or (exact and known == item):
                 continue
             if known is _ABSENT:
+                absent += 1
                 added[element] = LEAF if is_leaf else atom.presence(item)
                 continue
             if exact and is_leaf:
@@ -264,7 +266,7 @@ class Map(Atom):
                 modified[element] = changed
             if come is not None:
                 added[element] = come
-        if before.keys() <= after.keys():
+        if len(before) + absent == len(after):  # nothing was removed
             return _difference_of(removed, modified, added)
         for name, item in before.items():
             if name not in after:
