@@ -10,16 +10,18 @@ import io
 import json
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import FrameType
 from typing import Any
 
 import pytest
 
 from fakekube.apimachinery.codecs import document
-from fakekube.apimachinery.patch.apply import FieldManager
+from fakekube.apimachinery.patch.apply import FieldManager, managed_fields
 from fakekube.cluster import Cluster
 
 PODS = "/api/v1/namespaces/default/pods"
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 STRATEGIC = "application/strategic-merge-patch+json"
 
 
@@ -85,6 +87,27 @@ def test_create_of_a_pod_like_others(cluster: Cluster) -> None:
     assert found["loads"] == 2  # the body, and the known form of the spec
     assert found["calls"] <= 246  # the server's sockets, with TLS, add 36 calls and 21 changes of module
     assert found["changes"] <= 141
+
+
+def test_changes_of_a_config_map_like_others(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster.clock.hold()  # else the last write may be of another second than the one before
+    send(cluster, "POST", CONFIG_MAPS, {"metadata": {"name": "warm"}, "data": {"a": "1"}})
+
+    def patch(text: str) -> None:
+        send(cluster, "PATCH", f"{CONFIG_MAPS}/warm", {"data": {"a": text}}, "application/merge-patch+json")
+
+    def put(text: str) -> None:
+        send(cluster, "PUT", f"{CONFIG_MAPS}/warm", {**stored, "data": {"a": text}})
+
+    for change, calls in ((patch, 243), (put, 232)):
+        for text in "23":
+            stored = {**cluster.get("configmaps", "warm")}
+            change(text)
+        stored = {**cluster.get("configmaps", "warm")}
+        with monkeypatch.context() as patched:
+            patched.setattr(managed_fields, "decode", lambda _: pytest.fail("entries were decoded again"))
+            found = counts(partial(change, "seen"))
+        assert found["calls"] <= calls
 
 
 def test_managed_fields_of_an_object_like_others_are_known_also_in_another_version_than_the_stored_one(
