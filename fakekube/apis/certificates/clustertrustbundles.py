@@ -51,9 +51,8 @@ class ClusterTrustBundleStrategy(Strategy):
         if signer:
             errors += validate_signer_name(signer, "spec.signerName")
         is_new = old is None or (old.get("spec") or {}).get("trustBundle", "") != bundle
-        if (
-            is_new and bundle != context.services.certificate_authority
-        ):  # the server's own, for which cryptography is not imported
+        # The server's own, which an in-process cluster does not have, is valid: cryptography need not be imported for it.
+        if is_new and (not bundle or bundle != context.services.certificate_authority):
             errors += _validate_trust_bundle(bundle)
         return errors
 
