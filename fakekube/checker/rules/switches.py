@@ -17,7 +17,17 @@ from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
 from fakekube.checker.alterations import patch_of, path_text
 from fakekube.checker.client_run import ClientEnded, HotLoop
 from fakekube.checker.comparison import Compared, find_unique
-from fakekube.checker.contents import REMOVED, SWITCHES, ZEROS, OtherContents, OtherValue, apply_step, find_optional
+from fakekube.checker.contents import (
+    AMOUNTS,
+    REMOVED,
+    SWITCHES,
+    TEXTS,
+    ZEROS,
+    OtherContents,
+    OtherValue,
+    apply_step,
+    find_optional,
+)
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.history import KeptInStep
 from fakekube.checker.rules.identity import Recreated, replace_before_deletes
@@ -76,11 +86,16 @@ class _Switch:
 
 def find_switches(trial: Trial) -> list[_Switch]:
     """Returns the switches of the sample, booleans and choices first. Raises NotExercised if there are none."""
-    values = OtherContents(trial, (SWITCHES, ZEROS)).values()
-    found = [_Switch(*one) for one in values if not _PAUSES.search(path_text(one[1].path))]
+    found = _find_values(trial, SWITCHES, ZEROS)
     if not found:
         raise NotExercised("the sample has no boolean, choice or number whose change decides what a client makes")
-    return sorted(found, key=lambda one: one.value.kind != SWITCHES)[:_MOST]
+    return found[:_MOST]
+
+
+def _find_values(trial: Trial, *kinds: str) -> list[_Switch]:
+    """Returns the values of the sample of some kinds, in their order."""
+    found = [_Switch(*one) for one in OtherContents(trial, kinds).values() if not _PAUSES.search(path_text(one[1].path))]
+    return sorted(found, key=lambda one: kinds.index(one.value.kind))
 
 
 def find_optional_fields(trial: Trial) -> list[_Switch]:
@@ -231,18 +246,23 @@ class _Flipped:
 
 
 class ReplacedBeforeSwitch(Recreated):
-    """Another client deletes and recreates a child just before the client deletes it because of a switch."""
+    """Another client deletes and recreates a child just before the client deletes it because of a switch, or to make it anew."""
 
     name = "switched"
     provocation = (
-        "a child is replaced by somebody else, just before the client deletes it because a boolean or choice has changed"
+        "a child is replaced by somebody else, just before the client deletes it because a value of its owner has changed"
     )
+
+    #: How many values are changed at most, each in a copy of its own.
+    MOST = 6
 
     def require(self, baseline: Baseline) -> None:
         require_children(baseline)
 
     def provoke(self, trial: Trial) -> None:
-        switches = find_switches(trial)
+        switches = _find_values(trial, SWITCHES, ZEROS, AMOUNTS, TEXTS)[: self.MOST]
+        if not switches:
+            raise NotExercised("the sample has no value that the API lets anybody change")
         subjects = [trial.stimulate() for _ in switches]
         await_reactions(trial, subjects)
         mark = trial.trace.mark()

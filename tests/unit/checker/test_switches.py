@@ -9,10 +9,10 @@ import pytest
 
 from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
 from fakekube.checker import comparison
-from fakekube.checker.contents import SWITCHES, ZEROS, OtherValue
+from fakekube.checker.contents import SWITCHES, TEXTS, ZEROS, OtherValue
 from fakekube.checker.reaction import Copy, Effect, EffectKind
 from fakekube.checker.rules import switches
-from fakekube.checker.rules.switches import Switched, Unset, find_switches
+from fakekube.checker.rules.switches import ReplacedBeforeSwitch, Switched, Unset, find_switches
 from fakekube.checker.verdict import NotExercised
 
 if TYPE_CHECKING:
@@ -186,3 +186,16 @@ def test_what_pauses_a_client_is_no_switch_and_booleans_come_first(monkeypatch: 
     assert [one.value for one in find_switches(trial)] == [PUBLIC, SIZE]
     with pytest.raises(NotExercised, match="no boolean, choice or number"):
         find_switches(replace_by(Run(follow, PAUSED), monkeypatch))
+
+
+def test_a_child_may_be_replaced_when_any_value_of_its_owner_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = OtherValue(TEXTS, ("spec", "size"), "newe", "3", "3-newe", "3")
+    trial = replace_by(Run(follow, text, SIZE, PUBLIC), monkeypatch)
+    trial.baseline.reaction.children = {"secrets": 1}
+    changed: list[Any] = []
+    monkeypatch.setattr(switches, "apply_step", lambda trial, copy, step: changed.append(step))
+    monkeypatch.setattr(switches, "replace_before_deletes", lambda trial, resources: [])
+    ReplacedBeforeSwitch().provoke(trial)
+    assert [change["spec"] for (change,) in changed] == [{"public": False}, {"size": 0}, {"size": "3-newe"}]
+    with pytest.raises(NotExercised, match="anybody change"):
+        ReplacedBeforeSwitch().provoke(replace_by(Run(follow), monkeypatch))
