@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fakekube.apimachinery.codecs.document import Document
 from fakekube.apimachinery.features import Emulation
 from fakekube.apis.rest.cluster_access import Call, ClusterAccess, ServiceRanges
-from fakekube.apis.rest.resource import Registry, Resource
+from fakekube.apis.rest.resource import Registry
 from fakekube.apiserver.admission import Chain, ConfigurationError, Plugin, UnknownPluginError, chain_of, init_plugin
 from fakekube.apiserver.aggregator.aggregator import Aggregator
 from fakekube.apiserver.auth.access import Access
@@ -59,7 +59,7 @@ DEFAULT_OPTIONS = ServerOptions()
 _NO_AUDIT = AuditOptions()
 
 
-#: A fresh server starts at a later revision; watches from earlier ones are expired.
+#: The lowest revision of a fresh server.
 _FIRST_REVISION = 200
 
 
@@ -315,22 +315,16 @@ def base(
                 if prepare is not None:
                     prepare(machinery)
                 clock.close()
-            _forget_history(found, builtin.resources(emulation, config))
+            while found.revision < _FIRST_REVISION:
+                found.advance()
             _prepared[key] = found
         return found
-
-
-def _forget_history(store: Store[Document], resources: Sequence[Resource]) -> None:
-    """A fresh server starts at a later revision; watches from earlier ones are expired."""
-    while store.revision < _FIRST_REVISION:
-        store.advance()
-    for resource in resources:
-        store.bucket(resource.bucket).forget()
 
 
 @cache
 def _make_store(emulation: Emulation, config: RuntimeConfig, ranges: ServiceRanges, seeded: bool) -> Store[Document]:
     store: Store[Document] = Store()
+    store.advance()  # nothing is at revision 1, as in a new etcd
     if seeded:
         with Chance(0).serve(lambda: b"bootstrap"):
             _commit_bootstrap(store, emulation, config, ranges, print_time(SEEDED_START))
