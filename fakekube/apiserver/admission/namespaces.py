@@ -9,6 +9,7 @@ Specified by: k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle; plugin/
 from __future__ import annotations
 
 from fakekube.apimachinery.errors import StatusError, status
+from fakekube.apis.rest.strategy import unusable_name
 from fakekube.apis.validation import names, objectmeta
 from fakekube.apiserver.admission.chain import CREATE, DELETE, Attributes, Operation, Plugin, forbidden
 from fakekube.base.chance import random_uuid
@@ -35,7 +36,8 @@ class NamespaceLifecycle(Plugin):
             return
         namespace = attributes.context.services.get("", "namespaces", "", attributes.namespace)
         if namespace is None:
-            raise status.not_found("", "namespaces", attributes.namespace)
+            problem = unusable_name(attributes.namespace)
+            raise status.internal(problem) if problem else status.not_found("", "namespaces", attributes.namespace)
         if attributes.operation is CREATE and namespace.get("status", {}).get("phase") == "Terminating":
             raise self._refusal(attributes)
 

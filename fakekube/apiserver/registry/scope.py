@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 _DECLARED_RULES = 37
 """From this minor on, declared rules are merged with the others of built-in kinds, and each error is told once."""
+_RELATIVE = (".", "..")
+"""Namespaces that would make a key a relative path."""
 
 
 @dataclass(slots=True)
@@ -196,18 +198,29 @@ class Scope:
 
     @property
     def key(self) -> str:
-        """The key of the object in the path. Raises StatusError 400 for a path without a name."""
+        """The key of the object in the path. Raises StatusError, see `key_of`."""
+        return self.key_of(self.name)
+
+    def key_of(self, name: str) -> str:
+        """Returns the key of an object. Raises StatusError 400 without a name, or 500 for a namespace that no key can contain."""
         if self.resource.namespaced and not self.namespace:
             raise status.bad_request("Namespace parameter required.")
-        problems = names.path_segment(self.name)
+        problems = names.path_segment(name)
         if problems:
-            raise status.bad_request(f"Name parameter invalid: {go_quote(self.name)}: {';'.join(problems)}")
-        return self.resource.key(self.namespace, self.name)
+            raise status.bad_request(f"Name parameter invalid: {go_quote(name)}: {';'.join(problems)}")
+        if self.namespace in _RELATIVE:
+            raise self._invalid_key(f"{self.namespace}/{name}")
+        return self.resource.key(self.namespace, name)
 
     @property
     def prefix(self) -> str:
-        """The common prefix of the keys of the collection."""
+        """The common prefix of the keys of the collection. Raises StatusError 500 for a namespace that no key can contain."""
+        if self.namespace in _RELATIVE:
+            raise self._invalid_key(self.namespace)
         return self.resource.key_prefix(self.namespace)
+
+    def _invalid_key(self, key: str) -> StatusError:
+        return status.generic(500, "", f"invalid key: {go_quote(f'/{self.resource.storage_prefix}/{key}')}")
 
     @property
     def type(self) -> Type:

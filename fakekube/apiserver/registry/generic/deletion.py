@@ -77,7 +77,7 @@ def remove(scope: Scope, name: str, options: DeleteOptions, admit: Admit) -> Rem
 
     Raises StatusError: 404, 409 for failed preconditions, and what `admit` raises.
     """
-    key, warnings = scope.resource.key(scope.namespace, name), len(scope.request.warnings)
+    key, warnings = scope.key_of(name), len(scope.request.warnings)
     while True:
         del scope.request.warnings[warnings:]  # of the attempt that lost
         record = scope.bucket.get(key)
