@@ -51,12 +51,14 @@ def _resources(definition: Object, call: Call, emulation: Emulation, flag: str) 
     """Returns the resources of the versions that have a flag."""
     versions = definition["spec"]["versions"]
     made = {entry["name"]: _version(definition, entry) for entry in versions}
-    storage = next(entry["name"] for entry in versions if entry.get("storage"))
+    stored = next(entry for entry in versions if entry.get("storage"))
+    storage = stored["name"]
     make = partial(
         _resource,
         definition,
         made=made,
         storage=storage,
+        storage_hash=_storage_version_hash(made[storage].gvk) if stored.get("served") else "",
         convert=converter(definition, call),
         recommended=_recommended_version(versions),
         known_versions=_known_versions(definition),
@@ -92,6 +94,7 @@ def _resource(
     *,
     made: Mapping[str, Version],
     storage: str,
+    storage_hash: str,
     convert: Convert,
     recommended: str,
     known_versions: frozenset[str],
@@ -119,7 +122,7 @@ def _resource(
         subresources={s.name: s for s in _subresources(version, strategy, emulation, made.values())},
         field_labels=(*METADATA_LABELS, *selectable),
         field_readers={label: field_path(label) for label in (*METADATA_LABELS, *selectable)},
-        storage_version_hash=_storage_version_hash(made[storage].gvk),
+        storage_version_hash=storage_hash,
         deprecation=_deprecation(version.gvk, entry, recommended),
         storage_prefix=f"{group}/{plural}",
         printer_columns=entry.get("additionalPrinterColumns") or (),
