@@ -1,5 +1,5 @@
 """What whole families of rules say where few recordings reach them: best matches of schemas, limits of pods with several containers,
-values that a policy computes.
+values that a policy computes, keys that the storage refuses, what a new server still knows.
 """
 
 from __future__ import annotations
@@ -274,3 +274,47 @@ def workloads_under_enforced_levels(c: Client) -> None:
         c.post(f"/apis/apps/v1/namespaces/{name}/deployments", deployment("web", securityContext={"privileged": True}), DRY)
         c.post(f"/api/v1/namespaces/{name}/pods", pod(), DRY)
         c.delete(f"/api/v1/namespaces/{name}", silent=True)
+
+
+@scenario
+def namespaces_that_no_key_contains(c: Client) -> None:
+    """The namespaces `.` and `..` would make the key of an object a relative path: the storage refuses it; a create asks for the namespace first."""
+    apps = "/apis/apps/v1"
+    for namespace in (".", "..", "a%b"):
+        core, body = f"/api/v1/namespaces/{namespace}", {"metadata": {"name": "x"}}
+        path = f"{core}/configmaps"
+        c.get(path, {"resourceVersion": "0"})
+        c.get(f"{core}/events")
+        c.get(f"{path}/x")
+        c.get(f"{apps}/namespaces/{namespace}/deployments/x/scale")
+        if namespace != "a%b":
+            c.watch(path)
+        c.post(path, body)
+        c.put(f"{path}/x", body)
+        c.patch(f"{path}/x", {}, MERGE)
+        c.delete(f"{path}/x")
+        c.delete(path)
+        c.delete(f"/api/v1/namespaces/{namespace}")
+        for place in (f"{maps(c)}/{namespace}", f"{apps}/namespaces/{c.ns}/deployments/{namespace}/scale"):
+            c.get(place)
+            c.patch(place, {}, MERGE)
+        c.delete(f"{maps(c)}/{namespace}")
+
+
+@scenario
+def the_history_of_a_new_server(c: Client) -> None:
+    """Its first revision has no objects, and a watch from there sends all that were made since."""
+    c.get("/api/v1/configmaps", {"resourceVersion": "1", "resourceVersionMatch": "Exact"})
+    c.watch("/apis/scheduling.k8s.io/v1/priorityclasses", {"resourceVersion": "1"}, limit=2)
+
+
+@scenario
+def a_storage_version_that_is_not_served(c: Client) -> None:
+    """Discovery has a hash of the storage version as long as that is served."""
+    schema = {"schema": {"openAPIV3Schema": {"type": "object"}}}
+    for is_served in (True, False):
+        versions = [{"name": "v1", "served": is_served, "storage": True, **schema}, {"name": "v2", "served": True, "storage": False, **schema}]
+        body = definition(c, prefix=f"h{int(is_served)}", versions=versions)
+        with served(c, body):
+            group = c.get(f"/apis/{body['spec']['group']}/v2", silent=True).get("resources")
+            note(c, f"v1 is served: {is_served}", ["storageVersionHash" in one for one in group])
