@@ -38,6 +38,10 @@ _SHORTEST_MARK: Final = 4
 #: The maximum number of lengths of which templates are kept, and of templates with texts of one length.
 _MOST_LENGTHS: Final = 256
 _MOST_ALIKE: Final = 8
+#: The maximum length of what follows a name, and the maximum number of strings that vary: to learn takes an encoding for each
+#: short one.
+_LONGEST: Final = 16 * 1024
+_MOST_STRINGS: Final = 64
 
 
 def _mark(number: int, value: bytes) -> bytes:
@@ -123,6 +127,8 @@ class _Template:
     def learn(self, strings: Sequence[bytes], encode: Encode, encode_time: EncodeTime) -> None:
         """Finds these strings in the encoding of an object, which remains unknown if it does not have each once."""
         self.is_learned = True
+        if len(strings) > _MOST_STRINGS:
+            return
         marks = [_mark(number, value) for number, value in enumerate(strings)]
         marks[0] = _NAME
         try:
@@ -194,7 +200,7 @@ def template_encoder(encode: Encode, encode_time: EncodeTime) -> Callable[[Docum
 
     def find_like(body: bytes) -> _Template | None:
         """Returns a template for this text, which is made wider; None if this is the first text of its form."""
-        if not body.isascii():  # what is invalid UTF-8 in an object looks like other text here
+        if len(body) > _LONGEST or not body.isascii():  # what is invalid UTF-8 in an object looks like other text here
             return None
         alike = known.get(len(body), ())
         for place, template in enumerate(alike):

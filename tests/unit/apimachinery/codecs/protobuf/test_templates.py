@@ -171,6 +171,14 @@ def test_objects_that_all_differ_are_seldom_cut() -> None:
     assert listed.read == 0
 
 
+@pytest.mark.parametrize(("strings", "length"), [(100, 1), (1, 20_000)])
+def test_objects_with_many_or_long_strings_are_read_once_each(strings: int, length: int) -> None:
+    listed = Listed(type_of("", "v1", "ConfigMap"))
+    for number in range(8):
+        data = {f"k{place:03}": str(number) * length for place in range(strings)}
+        assert listed.check({"metadata": {"name": "c", "uid": f"{number:036}"}, "data": data}) == 1
+
+
 def test_types_whose_text_is_not_enough() -> None:
     assert protobuf.item_encoder_by_templates(POD) is not None
     assert protobuf.item_encoder_by_templates(type_of("apps", "v1", "ControllerRevision")) is None
