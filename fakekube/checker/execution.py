@@ -268,9 +268,13 @@ class Inspections:
 
     @staticmethod
     def _inspect(rule: Rule, trial: Trial) -> Verdict | None:
-        """Inspects a run by one rule; a bug in the rule must not lose the verdicts of the others."""
+        """Inspects a run by one rule; a bug in the rule must not lose the verdicts of the others.
+
+        What may be chance does not count, because no second run can decide.
+        """
         try:
-            return rule.inspect(trial)
+            found = rule.inspect(trial)
+            return None if found is not None and found.by_chance else found
         except Exception as problem:
             logging.getLogger(__name__).warning("%s did not inspect %s: %r", rule.key, trial.key, problem)
             return None

@@ -85,6 +85,18 @@ def test_a_run_in_which_the_check_stood_still_says_nothing() -> None:
     assert inspections.verdict(rule).outcome == "fail"
 
 
+@pytest.mark.parametrize(("by_chance", "outcome"), [(False, "fail"), (True, "pass")])
+def test_what_may_be_chance_does_not_count(by_chance: bool, outcome: str) -> None:
+    class Finds(EqualPauses):
+        def inspect(self, trial: Any) -> Verdict:
+            return Verdict.failure("found", by_chance=by_chance)
+
+    rule = Finds()
+    inspections = Inspections([rule])
+    inspections.inspect(baseline_run(stall=0.0))
+    assert inspections.verdict(rule).outcome == outcome
+
+
 def baseline_run(*, stall: float) -> Any:
     """A run in which this process stood still for some seconds."""
     stalls = SimpleNamespace(longest=lambda since: stall)
