@@ -173,12 +173,12 @@ class Controller:
         }
         if active("S3-once") and widget.get("status"):
             status["message"] = widget["status"].get("message", "")
-        if any((widget.get("status") or {}).get(name) != value for name, value in status.items()):
+        if widget.get("status") != status:
 
             def ready(obj: Object) -> bool:
-                before = obj.get("status") or {}
-                obj["status"] = status if active("C3-status") else {**before, **status}
-                return any(before.get(name) != value for name, value in status.items())
+                changed = obj.get("status") != status
+                obj["status"] = status
+                return changed
 
             writes.update(self._api, path, widget, ready, uid=uid, subresource="/status")
 

@@ -114,7 +114,6 @@ DEFECTS = {
         Defect("C3-empty", "writes back what it has read without empty values", CONTROLLER),
         Defect("C3-fields", "writes back only the fields of spec that it knows", CONTROLLER),
         Defect("C3-metadata", "writes back only labels and annotations of its own", CONTROLLER),
-        Defect("C3-status", "replaces the whole status", CONTROLLER, verdict="warn"),
         Defect("C4-replaces", "sets the finalizers to its own", CONTROLLER),
         Defect("C4-cached", "patches the finalizers that it has read, and its own, without resourceVersion", CONTROLLER),
         Defect("C4-clears", "removes all finalizers when it is done", CONTROLLER),

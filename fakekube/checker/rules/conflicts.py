@@ -23,7 +23,6 @@ from fakekube.checker.writes import (
     EDITOR,
     OTHERS_LABEL,
     TOUCHED,
-    is_apply,
     learned_writes,
     own_objects,
     require_children,
@@ -254,8 +253,7 @@ class KeptFields(Rule):
 
 
 class ForeignFields(KeptFields):
-    """Copies have fields that the client does not know, and labels and annotations of others; later another client sets such a
-    field in a status."""
+    """Copies have fields that the client does not know, and labels and annotations of others."""
 
     name = "objects"
     decisive = True
@@ -275,20 +273,7 @@ class ForeignFields(KeptFields):
         trial.cluster.settle(timeout=20.0)
 
     def provoke(self, trial: Trial) -> None:
-        trial.await_reaction(trial.stimulate(self._add_foreign_fields))
-        subject, statuses = trial.copies[0], _written_statuses(trial.baseline)
-        if statuses:
-            await_quiet(trial, subject.mark, [subject.token])
-        if sum(self._set_status(trial, *one) for one in own_objects(trial, subject) if one[0] in statuses):
-            _alter_repeatedly(trial, subject)
-
-    def _set_status(self, trial: Trial, resource: str, obj: Object) -> bool:
-        """Sets the field in the status of an object, as another client; returns whether it is there then."""
-        place = {"namespace": obj["metadata"].get("namespace"), "subresource": "status"}
-        with suppress(ApiError):
-            changed = trial.cluster.patch(resource, obj["metadata"]["name"], {"status": {self.FIELD: {"kept": True}}}, **place)
-            return self.FIELD in (changed.get("status") or {})
-        return False
+        trial.stimulate(self._add_foreign_fields)
 
     def _add_foreign_fields(self, obj: Object) -> None:
         metadata = obj["metadata"]
@@ -320,24 +305,15 @@ class ForeignFields(KeptFields):
                     )
         return super().judge(trial)
 
-    def judge_trace(self, trial: Trial) -> Verdict:
-        for call in writes_of(trial.trace.since(trial.provoked_at)):
-            states = states_around(trial.cluster, call, call.name) if call.succeeded and not is_apply(call) else None
-            if states is not None and [self.FIELD in (one.get("status") or {}) for one in states] == [True, False]:
-                text = f"{call.verb} {call.path} replaces the whole status, and removes {self.FIELD} of others from it"
-                return Verdict.warning(text, *trial.excerpt([call]))
-        return Verdict.success()
-
 
 def _add_field(trial: Trial, name: str, field: str) -> None:
-    """Adds a field to the schemas of spec and status of all versions of a definition."""
+    """Adds a field to the spec schema of all versions of a definition."""
     definition = trial.cluster.get("customresourcedefinitions", name)
     for version in definition["spec"]["versions"]:
         schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-        for part in ("spec", "status"):
-            properties = ((schema.get("properties") or {}).get(part) or {}).get("properties")
-            if isinstance(properties, dict):
-                properties[field] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        properties = ((schema.get("properties") or {}).get("spec") or {}).get("properties")
+        if isinstance(properties, dict):
+            properties[field] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     spec = {"versions": definition["spec"]["versions"]}
     try:
         trial.cluster.patch("customresourcedefinitions", name, {"spec": spec})
@@ -466,18 +442,6 @@ def _shared_conditions(trial: Trial, copy: Copy) -> list[tuple[str, Object]]:
     return [(resource, obj) for resource, obj in own_objects(trial, copy) if (obj.get("status") or {}).get("conditions")]
 
 
-def _written_statuses(baseline: Baseline) -> set[str]:
-    """Returns the resources of the sample whose status the client writes: by the subresource of this name, or by another one that
-    changes conditions, such as the approval of a CertificateSigningRequest."""
-    written = {resource for _, resource in learned_writes(baseline, "update", "patch")}
-    written |= {
-        f"{effect.resource}/status"
-        for effect in baseline.reaction.effects
-        if effect.kind is EffectKind.FIELD and effect.detail[:2] == _CONDITIONS
-    }
-    return {resource for resource in baseline.control.resources if f"{resource}/status" in written}
-
-
 class ForeignCondition(KeptFields):
     """Another client sets a condition in the status of an object; then the object is changed."""
 
@@ -499,11 +463,23 @@ class ForeignCondition(KeptFields):
     """The number of the last request before the changes."""
 
     def require(self, baseline: Baseline) -> None:
-        if not _written_statuses(baseline):
+        if not self._statuses(baseline):
             raise NotExercised("the client writes no status of an object of the sample")
         written = any(one.kind is EffectKind.FIELD and one.detail[:2] == _CONDITIONS for one in baseline.reaction.effects)
         if not written and not _shared_conditions(baseline.trial, baseline.control):  # a controller may have set them
             raise NotExercised(_NO_CONDITIONS)
+
+    @staticmethod
+    def _statuses(baseline: Baseline) -> set[str]:
+        """Returns the resources of the sample whose status the client writes: by the subresource of this name, or by another one
+        that changes conditions, such as the approval of a CertificateSigningRequest."""
+        written = {resource for _, resource in learned_writes(baseline, "update", "patch")}
+        written |= {
+            f"{effect.resource}/status"
+            for effect in baseline.reaction.effects
+            if effect.kind is EffectKind.FIELD and effect.detail[:2] == _CONDITIONS
+        }
+        return {resource for resource in baseline.control.resources if f"{resource}/status" in written}
 
     def provoke(self, trial: Trial) -> None:
         subject = trial.copies[0]
@@ -517,7 +493,7 @@ class ForeignCondition(KeptFields):
 
     def _set_before_first_write(self, trial: Trial) -> None:
         """Refuses the first writes of the status of a fresh copy, and sets the condition meanwhile."""
-        statuses = _written_statuses(trial.baseline)
+        statuses = self._statuses(trial.baseline)
         writes = [
             (verb, resource)
             for verb, resource in learned_writes(trial.baseline, "update", "patch")
@@ -537,7 +513,7 @@ class ForeignCondition(KeptFields):
         """Adds the condition to the status of an object; returns whether it is there then."""
         conditions = (obj.get("status") or {}).get("conditions") or []
         metadata = obj["metadata"]
-        if resource not in _written_statuses(trial.baseline) or not isinstance(conditions, list):
+        if resource not in self._statuses(trial.baseline) or not isinstance(conditions, list):
             return False
         change = {
             "metadata": {"resourceVersion": metadata["resourceVersion"]},
@@ -553,7 +529,7 @@ class ForeignCondition(KeptFields):
         return judge_lost_conditions(trial)
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        statuses = _written_statuses(trial.baseline)
+        statuses = self._statuses(trial.baseline)
         writes = [call for call in trial.trace.since(self.mark) if call.is_write and call.succeeded]
         again = [call for call in writes if call.collection in statuses and call.collection != call.resource]
         return Verdict.success() if again else Verdict.not_exercised("the client did not write the status again")

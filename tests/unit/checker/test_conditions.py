@@ -10,7 +10,7 @@ import pytest
 from fakekube.checker.judges import judge_lost_conditions
 from fakekube.checker.reaction import Effect, EffectKind
 from fakekube.checker.rules import conflicts
-from fakekube.checker.rules.conflicts import ForeignCondition, _written_statuses
+from fakekube.checker.rules.conflicts import ForeignCondition
 from fakekube.checker.verdict import NotExercised
 
 REQUESTS = "certificatesigningrequests.certificates.k8s.io"
@@ -32,7 +32,7 @@ def baseline(*effects: Effect) -> Any:
     ],
 )
 def test_any_subresource_may_write_conditions(effect: Effect, written: set[str]) -> None:
-    assert _written_statuses(baseline(effect)) == written
+    assert ForeignCondition._statuses(baseline(effect)) == written
 
 
 def test_a_status_without_conditions_belongs_to_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
