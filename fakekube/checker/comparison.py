@@ -34,6 +34,8 @@ GENERATED = "*"
 _NOTHING = object()
 #: Resources whose objects many clients keep when less is wanted, because they hold data.
 _KEPT_ON_PURPOSE = frozenset({"persistentvolumeclaims"})
+#: What other controllers change on purpose in what a client has made: autoscalers.
+OF_OTHERS = frozenset({("spec", "replicas")})
 #: The parts of an object that say what is wanted: there is no place for what was wanted before.
 _IS_WANTED = frozenset({"data", "spec"})
 #: The parts of an object that hold data.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.alterations import is_content, is_encoded, leaves_to_change, other_values, patch_of, path_text, to_base64
-from fakekube.checker.comparison import state_of, values_of
+from fakekube.checker.comparison import OF_OTHERS, state_of, values_of
 from fakekube.checker.contents import AMOUNTS, TEXTS, OtherContents, apply_and_await_quiet
 from fakekube.checker.reaction import children_of, filter_by_owner, leaves_of
 from fakekube.checker.rule import Rule
@@ -90,8 +90,6 @@ class ChangedChild(ChangedAlone):
 
 #: Seconds within which a client sets a child back, if it watches it, and if it does not and lists now and then.
 _SET_BACK_WITHIN, _SOON = 3.0, 0.5
-#: What other controllers change on purpose: autoscalers.
-_OF_OTHERS = frozenset({("spec", "replicas")})
 
 
 @dataclass(slots=True, frozen=True)
@@ -139,7 +137,7 @@ def _change_children(trial: Trial, copy: Copy, places: Collection[tuple[str, Pat
 
 def _candidates_for(child: Object, path: Path, value: Any, ending: str) -> list[Any]:
     may_be_key = _is_in_list(path) and not isinstance(value, str)  # of an item, as the number of a port is
-    if path in _OF_OTHERS or may_be_key:
+    if path in OF_OTHERS or may_be_key:
         return []
     return [to_base64(ending)] if is_encoded(child, path) else other_values(value, ending)
 

@@ -260,8 +260,13 @@ _RUN_ONCE = frozenset({"pods", "jobs.batch", "certificatesigningrequests.certifi
 def _is_repaired(trial: Trial, copy: Copy, resource: str) -> bool:
     """Reports whether the client recreates children whose deletion it sees: each time, because once may be a coincidence.
 
+    Children that the client does not watch are not deleted, unless it only lists: it might never make them again.
+
     Raises ClientEnded, HotLoop and Decided.
     """
+    watched = trial.baseline.streams.values()
+    if watched and resource not in watched:
+        return False
     if resource in trial.baseline.repaired:
         return bool(children_of(trial.cluster, copy, resource))
     mark = copy.mark
@@ -273,7 +278,7 @@ def _is_repaired(trial: Trial, copy: Copy, resource: str) -> bool:
         if not trial.await_reaction(copy, trial.baseline.seconds_to_react(_REPAIRED_WITHIN)):
             return False
     trial.baseline.repaired.add(resource)
-    if resource in trial.baseline.streams.values():
+    if resource in watched:
         await_delivery(trial, resource, children_of(trial.cluster, copy, resource))
     return True
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
 from fakekube.checker.alterations import patch_of, path_text
 from fakekube.checker.client_run import ClientEnded, HotLoop
-from fakekube.checker.comparison import Compared, find_unique
+from fakekube.checker.comparison import OF_OTHERS, Compared, find_unique
 from fakekube.checker.contents import (
     AMOUNTS,
     REMOVED,
@@ -28,7 +28,9 @@ from fakekube.checker.contents import (
     apply_step,
     find_optional,
 )
+from fakekube.checker.reaction import EffectKind
 from fakekube.checker.rule import Rule
+from fakekube.checker.rules.deletions import has_own_watch
 from fakekube.checker.rules.history import KeptInStep
 from fakekube.checker.rules.identity import Recreated, replace_before_deletes
 from fakekube.checker.rules.lifecycles import ForeignChild
@@ -143,7 +145,7 @@ class Switched(Rule):
         for subject in subjects:
             subject.judged = False
         pairs = zip(switches, born, subjects, strict=True)
-        decisive = [found for found in (_Flipped(trial, *one, plain=plain) for one in pairs) if found.decided]
+        decisive = [found for found in (_Flipped(trial, *one, plain=plain) for one in pairs) if self.is_decisive(found)]
         if not decisive:
             raise NotExercised("nothing that the client writes follows a switch")
         for flips in (_Flipped.flip, _Flipped.flip_back):
@@ -158,6 +160,11 @@ class Switched(Rule):
     def find(trial: Trial) -> list[_Switch]:
         """Returns what is changed in the sample. Raises NotExercised if there is nothing."""
         return find_switches(trial)
+
+    @staticmethod
+    def is_decisive(flipped: _Flipped) -> bool:
+        """Reports whether something follows what is changed."""
+        return bool(flipped.decided)
 
     def judge_trace(self, trial: Trial) -> Verdict:
         return self.found or Verdict.success()
@@ -174,6 +181,11 @@ class Unset(Switched):
     @staticmethod
     def find(trial: Trial) -> list[_Switch]:
         return find_optional_fields(trial)
+
+    @staticmethod
+    def is_decisive(flipped: _Flipped) -> bool:
+        """Reports whether something follows the field. Without one that it needs, a client may leave all as it is."""
+        return bool(flipped.decided) and flipped.is_handled()
 
 
 class _Flipped:
@@ -195,6 +207,14 @@ class _Flipped:
         self.decided = self._find_unlike()
         """What the switch decides: what is to follow its change."""
 
+    def is_handled(self) -> bool:
+        """Reports whether the client makes anything for a copy that was made with the other value, or, if it makes nothing for
+        others either, writes anything."""
+        effects = self._trial.baseline.reaction.effects
+        made = [one for one in effects if one.kind is EffectKind.CHILD] or effects
+        missing = self._trial.missing_of(self._wanted[0])
+        return any(one not in missing for one in made)
+
     def flip(self) -> None:
         """Changes the switch."""
         self._switch.switch(self._trial, self._subject, self._switch.value.first)
@@ -214,17 +234,26 @@ class _Flipped:
     def _find_unlike(self) -> _Effects:
         """Returns what is not as in the copies that were made with the wanted value.
 
-        If the API lets nobody change a child as it has to be, a status may say what there is.
+        If the API lets nobody change a child as it has to be, a status may say what there is; and so if nothing more is wanted of
+        what other controllers change on purpose.
         """
         compared = self._compare()
         stale = compared.stale()
-        refused = [one for one in stale if not compared.can_change(self._trial, *one)]
+        kept = OF_OTHERS if self._switch.value.kind == REMOVED else ()
+        refused = [one for one in stale if one[1] in kept or not compared.can_change(self._trial, *one)]
         followers = (one for one in stale if one not in refused and not (refused and one[1][:1] == ("status",)))
         return {*followers, *((place, ()) for place in compared.find_leftovers() - self._unique)}
 
     def find_undone(self) -> _Effects:
         """Returns what has not followed the last change of the switch."""
-        return self._find_unlike() & self.decided
+        followers = self._compare().find_followers()
+        undone = self._find_unlike() & self.decided
+        return {(place, path) for place, path in undone if not path or place in followers or self._is_kept_in_step(place[0])}
+
+    def _is_kept_in_step(self, resource: str) -> bool:
+        """Reports whether objects are not what a client may make once on purpose: children that it does not watch."""
+        baseline = self._trial.baseline
+        return resource not in baseline.reaction.children or has_own_watch(baseline, resource)
 
     def judge(self) -> Verdict | None:
         """Judges what has not followed, the worst first; None if all has."""

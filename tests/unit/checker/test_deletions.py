@@ -39,3 +39,20 @@ def test_a_client_that_watches_its_children_recreates_them(
     rule.provoke(run)
     assert not copy.judged
     assert rule.judge_trace(run).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("streams", "deleted"), [({OBJECTS: "widgets"}, []), ({CHILDREN: "configmaps"}, ["configmaps"]), ({}, ["configmaps"])]
+)
+def test_children_that_a_client_of_watches_cannot_see_are_not_deleted(
+    streams: dict[str, str], deleted: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[str] = []
+    monkeypatch.setattr(deletions, "await_quiet", lambda *arguments: None)
+    monkeypatch.setattr(deletions, "delete_children", lambda trial, copy, resource: found.append(resource))
+    baseline = SimpleNamespace(streams=streams, repaired=set())
+    run: Any = SimpleNamespace(baseline=baseline, trace=SimpleNamespace(mark=int))
+    copy: Any = SimpleNamespace(mark=0, token="x")
+    with pytest.raises(NotExercised, match="does not recreate"):
+        deletions.require_repaired(run, copy, ["configmaps"])
+    assert found == deleted

@@ -47,13 +47,19 @@ def make_once(was: Any, spec: Any) -> Any:
     return {place: values for place, values in wanted(spec).items() if place in was}
 
 
+def run_once(was: Any, spec: Any) -> Any:
+    """A client whose child nobody may change, and that says so in the status of the object."""
+    return was
+
+
 class Run:
     """A run with a client that reacts at once: `again` returns what there is after a change, of what there was and the spec."""
 
     def __init__(self, again: Callable[[Any, Any], Any], *values: OtherValue) -> None:
         self._again, self.values = again, values
         self.provoked_at, self.reaction_timeout, self.excerpt = 0, 1.0, list
-        self.baseline = SimpleNamespace(reaction=SimpleNamespace(effects=()))
+        reaction = SimpleNamespace(effects=(), children={"configmaps": 1, "services": 1, "secrets": 1})
+        self.baseline = SimpleNamespace(reaction=reaction, streams={"children": "configmaps"}, delivering=())
         self.trace = SimpleNamespace(mark=lambda: 0)
         self.states: dict[str, Any] = {}
         self.copies = [self.stimulate()]
@@ -65,6 +71,9 @@ class Run:
             change(obj)
         self.states[token] = wanted(obj["spec"])
         return Copy(token, [obj], ["sites"], -1, 0.0)
+
+    def missing_of(self, copy: Copy) -> list[Effect]:
+        return [one for one in self.baseline.reaction.effects if (one.resource, one.name) not in self.states[copy.token]]
 
     @staticmethod
     def await_until(condition: Any, timeout: float) -> bool:
@@ -107,6 +116,13 @@ def test_what_a_switch_decides_follows_it_both_ways(
     assert "".join(verdict.evidence[:1]).startswith(evidence)
 
 
+def test_a_child_that_nobody_watches_may_be_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule, trial = Switched(), replace_by(Run(keep_data, PUBLIC), monkeypatch)
+    trial.baseline.streams = {"objects": "sites"}
+    rule.provoke(trial)
+    assert rule.judge_trace(trial).outcome == "pass"
+
+
 def test_data_that_nobody_can_make_again_may_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     made = iter("abcdefgh")
 
@@ -147,21 +163,39 @@ def test_what_an_optional_field_has_brought_goes_with_it(
     monkeypatch.setitem(globals(), "wanted", made_with)
     monkeypatch.setattr(switches, "find_optional", lambda trial: iter([(0, ("spec", "host"), "a"), (0, ("spec", "paused"), 1)]))
     rule, trial = Unset(), replace_by(Run(again), monkeypatch)
+    trial.baseline.reaction.effects = [Effect(EffectKind.CHILD, *PAGE)]
     rule.provoke(trial)
     verdict = rule.judge_trace(trial)
     assert verdict.outcome == outcome
     assert "".join(verdict.evidence[:1]).startswith(evidence)
 
 
+def needs_host(spec: Any) -> Any:
+    """What a client makes of an object that has to have a host."""
+    return made_with(spec) if "host" in spec else {}
+
+
+def replicas_with(spec: Any) -> Any:
+    """What a client makes of an object, with a number of replicas that is 1 where it says none."""
+    size = 3 if "host" in spec else 1
+    return {PAGE: {("spec", "replicas"): size}, WEB: {("status", "replicas"): size}}
+
+
+@pytest.mark.parametrize("made", [needs_host, replicas_with])
+def test_a_client_may_leave_what_it_lacks_a_field_for(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "wanted", made)
+    monkeypatch.setattr(switches, "find_optional", lambda trial: iter([(0, ("spec", "host"), "a")]))
+    trial = replace_by(Run(run_once), monkeypatch)
+    effects = [Effect(EffectKind.CHILD, *PAGE), Effect(EffectKind.FIELD, *WEB, ("status", "replicas"))]
+    trial.baseline.reaction.effects = effects
+    with pytest.raises(NotExercised, match="follows a switch"):
+        Unset().provoke(trial)
+
+
 def test_a_sample_without_optional_fields_has_none_to_remove(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(switches, "find_optional", lambda trial: iter(()))
     with pytest.raises(NotExercised, match="lets anybody leave out"):
         Unset().provoke(replace_by(Run(follow), monkeypatch))
-
-
-def run_once(was: Any, spec: Any) -> Any:
-    """A client whose child nobody may change, and that says so in the status of the object."""
-    return was
 
 
 def test_a_status_may_say_what_nobody_can_change(monkeypatch: pytest.MonkeyPatch) -> None:
