@@ -137,6 +137,11 @@ class Api:
         else:
             time.sleep(seconds)
 
+    def compact(self) -> None:
+        """Make fakekube forget its history, as another server does every few minutes by itself."""
+        if self.is_ours:
+            assert self.post("/fakekube/v1/compact", {}).status == 200
+
     def path(self, plural: str, *rest: str, group: str = "v1") -> str:
         """The path of a namespaced collection in the test's namespace, or of something in it."""
         root = f"/api/{group}" if "/" not in group else f"/apis/{group}"

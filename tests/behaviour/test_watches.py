@@ -122,19 +122,23 @@ def test_watch_with_non_numeric_resource_version_returns_500(api: Api) -> None:
     assert (reply.status, reply.at("message")) == (500, f'resourceVersion: Invalid value: "x": {syntax}')
 
 
-def test_watch_from_the_first_resource_version(api: Api) -> None:
-    """A server that still has its whole history sends all events; others an ERROR event with code 410 that ends the watch."""
+def test_watch_from_an_expired_resource_version_returns_410_event(api: Api) -> None:
+    """The watch sends an ERROR event with code 410; a new list recovers the missed changes."""
     create(api, "a")
+    api.compact()
     with watching(api, api.path("configmaps"), {"resourceVersion": "1"}) as watch:
         event = watch.next()
         assert event is not None
         if event["type"] != "ERROR":
-            assert types_and_names([event]) == [("ADDED", "a")]
-            return
+            pytest.skip("the server is too new to have compacted its history")
         assert watch.next() is None
     status = event["object"]
     assert (status["kind"], status["code"], status["reason"]) == ("Status", 410, "Expired")
     assert status["message"].startswith("too old resource version: 1 (")
+    listed = api.get(api.path("configmaps"))
+    create(api, "b")
+    with watching(api, api.path("configmaps"), {"resourceVersion": revision(listed)}) as watch:
+        assert types_and_names(watch.take(1)) == [("ADDED", "b")]
 
 
 # ---------------------------------------------------------------- events
