@@ -62,7 +62,5 @@ class BusyPoll:
 
     def end_sleep(self) -> None:
         """Called when the thread has slept."""
-        if time.monotonic() - self._began >= SECONDS:
-            self._pause = self._pause or 1
-        elif self._pause:
+        if time.monotonic() - self._began < SECONDS:  # then it has not looked
             self._pause -= 1

@@ -72,6 +72,7 @@ def main(
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # before it serves, a signal ends the process at once
         chosen = line.profile or profile
         cluster = _start_cluster(line, chosen, controllers if chosen == profile else None, control, minor or DEFAULT)
+        busy_poll.allow()
         stop = setup_signal_handler()
     except (FlagError, OptionError, StateError, OSError) as problem:
         print(f"Error: {problem}", file=sys.stderr)
@@ -81,7 +82,6 @@ def main(
     print(f"Serving securely on {line.host}:{line.port}", file=sys.stderr, flush=True)
     gc.freeze()  # the launcher disabled collections: a start creates little garbage, and collections make it a tenth slower
     gc.enable()
-    busy_poll.allow()
     _wait(stop, cluster)
     threading.Timer(_STOP_SECONDS, os._exit, (0,)).start()
     cluster.stop()
