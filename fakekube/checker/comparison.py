@@ -56,6 +56,8 @@ def _has_both(now: Any, old: Any, wanted: Any) -> bool:
 class Compared:
     """The effects of a copy that was never changed, of two that were made with the changes, and of one that was changed.
 
+    A status counts only if the client writes it: that of a Deployment, which a controller writes, tells its history as well.
+
     Args:
         trial: the run.
         unchanged: the copy that was never changed.
@@ -70,6 +72,7 @@ class Compared:
         self._before, self._after = _effects_of(trial, unchanged), _effects_of(trial, changed)
         self._wanted, self._other = (_effects_of(trial, one) for one in fresh)
         self._changed, self._goes = changed, goes
+        self._own_statuses = {one.resource for one in trial.baseline.reaction.effects if one.detail[:1] == ("status",)}
         self._observed = _observed_otherwise(trial, self._after, self._wanted)
 
     def _differences(self) -> Iterator[tuple[Place, Path, Any, Any, Any]]:
@@ -80,6 +83,8 @@ class Compared:
                 continue
             for path, value in wanted.items():
                 old, now = before.get(path, _NOTHING), after.get(path, _NOTHING)
+                if path[0] == "status" and place[0] not in self._own_statuses:
+                    continue
                 if value != other.get(path, _NOTHING) or value == old or is_time(value) or self._repeats_status(path, now):
                     continue
                 yield place, path, old, value, now

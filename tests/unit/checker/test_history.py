@@ -29,6 +29,9 @@ BEFORE = {("data", "text"): "hello", ("metadata", "labels", "team"): "green"}
 AFTER = {("data", "text"): "hello-x", ("metadata", "labels", "team"): "green-x"}
 #: In place of the run, and of copies: the client writes no field of an object.
 NOTHING_WRITTEN = SimpleNamespace(baseline=SimpleNamespace(reaction=SimpleNamespace(effects=())))
+STATUS = Effect(EffectKind.FIELD, *CHILD, ("status", "phase"))
+#: The same, of a client that writes a status.
+STATUS_WRITTEN = SimpleNamespace(baseline=SimpleNamespace(reaction=SimpleNamespace(effects=(STATUS,))))
 
 
 def compared(monkeypatch: pytest.MonkeyPatch, now: Any, *, wanted: Any = None, other: Any = None) -> Compared:
@@ -220,7 +223,7 @@ def test_conditions_are_compared_by_their_types(now: Any, stale: bool, monkeypat
     fresh = with_conditions(Ready="True")
     states = iter([with_conditions(Public="True", Ready="False"), with_conditions(**now), fresh, fresh])
     monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
-    known: Any = NOTHING_WRITTEN
+    known: Any = STATUS_WRITTEN
     found = Compared(known, known, [known, known], known)
     assert bool(found.stale()) is stale
     assert not found.differs(CHILD, ("status", "conditions", "Public", "status"))
@@ -254,8 +257,16 @@ def test_a_list_in_a_status_may_contain_the_past(images: list[str], stale: bool,
     ]
     states = iter(past)
     monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
-    known: Any = NOTHING_WRITTEN
+    known: Any = STATUS_WRITTEN
     assert bool(Compared(known, known, [known, known], known).stale()) is stale
+
+
+def test_a_status_of_others_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    states = iter(with_conditions(Progressing=why) for why in ("new", "new", "updated", "updated"))
+    monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
+    known: Any = NOTHING_WRITTEN
+    found = Compared(known, known, [known, known], known)
+    assert not found.stale()
 
 
 @pytest.fixture
@@ -362,7 +373,7 @@ def test_what_the_api_lets_nobody_change_is_not_judged(
     monkeypatch.setattr(comparison, "children_of", lambda *arguments: [job])
     monkeypatch.setattr(comparison, "collection_of", lambda *arguments: "/jobs")
     changed, cluster = Copy("x", [], [], -1, 0.0), Immutable()
-    trial: Any = SimpleNamespace(cluster=cluster)
+    trial: Any = SimpleNamespace(cluster=cluster, baseline=NOTHING_WRITTEN.baseline)
     assert not Compared(trial, changed, [changed, changed], changed).can_change(trial, ("jobs", "run-{}"), path)
     assert cluster.asked == [asked]
 
