@@ -19,7 +19,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -228,14 +227,12 @@ def written_fields(cluster: Cluster, call: Call, name: str) -> list[tuple[str, .
 
 def states_around(cluster: Cluster, call: Call, name: str) -> tuple[StoredObject, StoredObject] | None:
     """Returns the states of an object before and after a write; None if the write has not changed an object that existed."""
+    if call.revision is None:
+        return None
     try:
-        versions = cluster.history(call.collection, name, call.namespace or None)
+        return cluster.change(call.collection, name, call.namespace or None, revision=call.revision)
     except (ApiError, UnknownResource):  # its definition is deleted
         return None
-    for before, after in pairwise(versions):
-        if after.revision == call.revision and after.type == "MODIFIED":
-            return before.object, after.object
-    return None
 
 
 def find_changed_paths(old: Any, new: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

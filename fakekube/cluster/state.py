@@ -87,6 +87,24 @@ class ClusterState(ObjectClient):
         bucket = self._machinery.backend.store.bucket(found.bucket)
         return history(bucket, found, found.key(namespace or "default", name), self.clock)
 
+    def change(self, resource: str, name: str, namespace: str | None = None, *, revision: int) -> tuple[Object, Object] | None:
+        """Returns an object before and after the write of a revision, neither of which must be changed; None if the revision is
+        compacted, or did not change an object that existed. Unlike `history` it takes no longer for an object that was written
+        often.
+
+        Args:
+            resource: a name that kubectl accepts.
+            name, namespace: of the object; the default namespace is `default`.
+            revision: the resourceVersion that the object has after the write.
+
+        Raises UnknownResource.
+        """
+        from fakekube.powers.history import change
+
+        found = self._client.resource(resource)
+        bucket = self._machinery.backend.store.bucket(found.bucket)
+        return change(bucket, found, found.key(namespace or "default", name), revision)
+
     def at(self, revision: int) -> Past:
         """Returns the state at a revision: `at(revision).get("pods", "web-0")`, `at(revision).list("pods")`.
 

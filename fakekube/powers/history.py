@@ -49,7 +49,7 @@ class Version:
 
 def history(bucket: Bucket[Document], resource: Resource, key: str, clock: Clock) -> list[Version]:
     """Returns the versions of an object that are not compacted, oldest first."""
-    kind = {} if resource.custom else {"kind": resource.kind, "apiVersion": resource.api_version}
+    kind = _kind_of(resource)
     now, monotonic = clock.now(), clock.monotonic()
     found: list[Version] = []
     before: Object = {}
@@ -72,6 +72,21 @@ def history(bucket: Bucket[Document], resource: Resource, key: str, clock: Clock
         found.append(Version(event.revision, time, type_, obj, tuple(_changed_paths(before, obj)) if event.previous else ()))
         before = obj
     return found
+
+
+def change(bucket: Bucket[Document], resource: Resource, key: str, revision: int) -> tuple[Object, Object] | None:
+    """Returns an object before and after the write of a revision; None if this is compacted, or did not change an object that
+    existed. Takes no longer for an object with a long history."""
+    kind = _kind_of(resource)
+    for event in bucket.events_of(key, revision):
+        if event.previous is not None and event.record is not None:
+            return {**kind, **event.previous.value.object}, {**kind, **event.record.value.object}
+    return None
+
+
+def _kind_of(resource: Resource) -> Object:
+    """Returns what the stored objects of a resource lack: custom ones have it."""
+    return {} if resource.custom else {"kind": resource.kind, "apiVersion": resource.api_version}
 
 
 def _time_of(obj: Mapping[str, Any], now: datetime) -> datetime:

@@ -324,10 +324,12 @@ class Bucket(Generic[V]):
                 wakes.remove(wake)
             self._wakes = tuple(wakes)
 
-    def events_of(self, key: str) -> list[Event[V]]:
-        """Returns the events of one key that are still in the history, oldest first."""
+    def events_of(self, key: str, revision: int | None = None) -> list[Event[V]]:
+        """Returns the events of one key that are still in the history, oldest first: all, or those of one revision."""
         with self._timeline.lock:
-            return [event for event in self._contents.history.all() if event.key == key]
+            history = self._contents.history
+            events = history.all() if revision is None else history.events_at(revision)
+            return [event for event in events if event.key == key]
 
     @property
     def newest(self) -> int:

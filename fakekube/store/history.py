@@ -67,6 +67,11 @@ class History(Generic[V]):
         """Returns all events of the history."""
         return self._events
 
+    def events_at(self, revision: int) -> Sequence[Event[V]]:
+        """Returns the events of one revision."""
+        start = bisect_left(self._events, revision, key=_revision)
+        return self._events[start : bisect_right(self._events, revision, lo=start, key=_revision)]
+
     def append(self, event: Event[V], retention: Retention) -> None:
         """Appends an event, and drops from the cached window the events that exceed its limits, and their encodings."""
         self._events.append(event)

@@ -52,6 +52,25 @@ def test_history_of_an_object(cluster: Cluster) -> None:
     assert cluster.history("configmaps", "other") == []
 
 
+def test_the_change_of_one_write(cluster: Cluster) -> None:
+    cluster.create(config_map("b"))
+    made, changed, again = (
+        int(one["metadata"]["resourceVersion"])
+        for one in (
+            cluster.create(config_map("a", x="1")),
+            cluster.patch("cm", "a", {"data": {"x": "2"}}),
+            cluster.patch("cm", "b", {"data": {"x": "3"}}),
+        )
+    )
+    versions = cluster.history("cm", "a")
+    assert cluster.change("cm", "a", revision=changed) == (versions[0].object, versions[1].object)
+    assert [cluster.change("cm", "a", revision=one) for one in (made, again, changed - 1, again + 9)] == [None] * 4
+    cluster.delete("cm", "a")
+    assert cluster.change("cm", "a", revision=cluster.history("cm", "a")[-1].revision) is None
+    cluster.compact()
+    assert cluster.change("cm", "a", revision=changed) is None
+
+
 def test_history_and_reads_after_compaction(cluster: Cluster) -> None:
     cluster.create(config_map("a"))
     cluster.patch("cm", "a", {"data": {"x": "2"}})
