@@ -161,8 +161,10 @@ def judge_start_of_watch(trial: Trial) -> Verdict | None:
             follows = before.is_list and before.succeeded and before.number + _BETWEEN > call.number
             if not follows and not before.resumes:
                 continue
-            after = f"{'list' if follows else 'watch'} from resourceVersion {call.asked_revision or 'unset'}"
-            text = f"watches {stream.key} after its {after}: it misses what is deleted in between"
+            text = (
+                f"watches {stream.key} from resourceVersion {call.asked_revision or 'unset'} after its "
+                f"{'list' if follows else 'watch'}: it misses what is deleted in between"
+            )
             if follows:
                 return Verdict.failure(text, *trial.excerpt([before, call]))
             found = found or Verdict.warning(text, *trial.excerpt([before, call]))
@@ -340,7 +342,7 @@ def _condition_types(obj: Mapping[str, Any]) -> set[str]:
     return {str(one.get("type")) for one in found if isinstance(one, dict)} if isinstance(found, list) else set()
 
 
-#: Of how many writes of a run the conditions are compared.
+#: How many writes of a run tell whose conditions are compared.
 _LOOKED_AT = 100
 
 

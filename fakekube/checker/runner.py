@@ -237,18 +237,20 @@ class _Check:
             future = self._first.setdefault(type(rule), Future())
         if known is None:
             try:
-                future.set_result(run_rule(self._baseline, rule, self._inspections, lambda: self._estimate.begin([rule])))
+                future.set_result(self._run_alone(rule))
             except BaseException as problem:
                 future.set_exception(problem)
         return future.result()
+
+    def _run_alone(self, rule: Rule) -> Run:
+        return run_rule(self._baseline, rule, self._inspections, lambda: self._estimate.begin([rule]))
 
     def _run_again(self, rule: Rule, verdict: Verdict, *, stalled: bool) -> Verdict:
         why = ", because this process stood still" if stalled else " to confirm"
         self._progress(f"{rule.key} ({rule.provocation}): {verdict.evidence[0]}; running it again{why}")
         with self._confirming:
             begun = time.monotonic()
-            run = run_rule(self._baseline, rule, self._inspections, lambda: self._estimate.begin([rule]))
-            second = self._without_steps(rule, run.verdict)
+            second = self._without_steps(rule, self._run_alone(rule).verdict)
             found = confirm(verdict, second, stalled=stalled)
         if stalled and found.outcome in BLAMED and (stall := self._session.stalls.longest(begun)) > _STALLED_AGAIN:
             return Verdict.not_exercised(f"this process stood still for {stall:.1f} s: {found.evidence[0]}")

@@ -7,6 +7,7 @@ Invariant: a trace only reads the recorded requests of the cluster.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, pairwise
@@ -434,6 +435,28 @@ class Trace:
     def count_since(self, mark: int) -> int:
         """Returns how many calls began after a mark."""
         return sum(len(requests.since(mark - offset)) for offset, requests in self._servers)
+
+
+def describe_hot_loop(calls: Sequence[Call], baseline_requests: int) -> str:
+    """Returns a description of a hot loop; "" if there is none.
+
+    Args:
+        calls: the calls of the last `LOOP_SECONDS`.
+        baseline_requests: how many requests the client sent for the copies of the baseline run.
+    """
+    limit = max(_LOOP_CALLS, 4 * baseline_requests)
+    done = sum(call.is_write and call.succeeded for call in calls)
+    if len(calls) - (1 + _READS_FOR_A_WRITE) * done <= limit:
+        return ""
+    (verb, path), _ = Counter((call.verb, call.path) for call in calls).most_common(1)[0]
+    return f"{len(calls)} requests in {LOOP_SECONDS:.0f} s, most of them {verb} {path}"
+
+
+#: A hot loop has more than `_LOOP_CALLS` calls within `LOOP_SECONDS`. Successful writes, and so many reads for each of them, do
+#: not count.
+_LOOP_CALLS = 240
+LOOP_SECONDS = 2.0
+_READS_FOR_A_WRITE = 3
 
 
 #: The largest number of lines in an excerpt.

@@ -6,7 +6,6 @@ Invariant: only copies that are not deleted, and calls since the provocation, ar
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from fakekube.checker.alterations import changes_of_all
 from fakekube.checker.client_run import ClientRun, Decided, HotLoop
 from fakekube.checker.reaction import Copy, Effect, Reaction, children_of, has_delivered, written_fields
 from fakekube.checker.sample import new_token
-from fakekube.checker.trace import CLOSED, LEASES, Call, Stream, StreamKey, excerpt, lines_of
+from fakekube.checker.trace import CLOSED, LEASES, LOOP_SECONDS, Call, Stream, StreamKey, describe_hot_loop, excerpt, lines_of
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.controllers.client import ApiError, UnknownResource
 
@@ -62,12 +61,6 @@ _UNWATCHED = {
 
 #: Seconds within which the idle client watches a stream again that it has closed.
 _REOPENS_WITHIN = 20.0
-
-#: A hot loop has more than `_LOOP_CALLS` calls within `LOOP_SECONDS`. Successful writes, and so many reads for each of them, do
-#: not count.
-_LOOP_CALLS = 240
-LOOP_SECONDS = 2.0
-_READS_FOR_A_WRITE = 3
 
 
 @dataclass(slots=True)
@@ -593,18 +586,3 @@ class Trial(ClientRun):
         beside = self.baseline.listed_beside
         found = (Stream(key, one.watches) if key in beside else one for key, one in self.streams_since().items())
         return [one for one in found if one.calls]
-
-
-def describe_hot_loop(calls: Sequence[Call], baseline_requests: int) -> str:
-    """Returns a description of a hot loop; "" if there is none.
-
-    Args:
-        calls: the calls of the last `LOOP_SECONDS`.
-        baseline_requests: how many requests the client sent for the copies of the baseline run.
-    """
-    limit = max(_LOOP_CALLS, 4 * baseline_requests)
-    done = sum(call.is_write and call.succeeded for call in calls)
-    if len(calls) - (1 + _READS_FOR_A_WRITE) * done <= limit:
-        return ""
-    (verb, path), _ = Counter((call.verb, call.path) for call in calls).most_common(1)[0]
-    return f"{len(calls)} requests in {LOOP_SECONDS:.0f} s, most of them {verb} {path}"

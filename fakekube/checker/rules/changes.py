@@ -15,8 +15,8 @@ from fakekube.checker.provocations import Budget
 from fakekube.checker.reaction import children_of, leaves_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.apply import AppliedByOthers, applied_resources
+from fakekube.checker.rules.revisions import MoreDigits
 from fakekube.checker.rules.sieve import MissedChange
-from fakekube.checker.rules.watch_events import MoreDigits
 from fakekube.checker.trace import mentions
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_quiet
