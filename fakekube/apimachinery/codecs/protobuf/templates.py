@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import struct
+from array import array
 from collections.abc import Callable, Sequence
 from itertools import chain, pairwise
 from typing import Final
@@ -42,6 +43,8 @@ _MOST_ALIKE: Final = 8
 #: short one.
 _LONGEST: Final = 16 * 1024
 _MOST_STRINGS: Final = 64
+#: The bytes of a template for each byte of its text, approximately.
+_TEMPLATE_SIZE: Final = 3
 
 
 def _mark(number: int, value: bytes) -> bytes:
@@ -61,21 +64,23 @@ def _find_change(made: bytes, other: bytes, length: int) -> int:
 
 Span = tuple[int, int]
 """Where a string begins and ends, counted from the end of the name."""
+Ends = Sequence[int]
+"""Where strings begin and end, in turn: an array, since pairs of numbers would take more bytes than the text."""
 
 
 class _Template:
     """The texts of objects that differ only in some strings, and their encoding."""
 
-    __slots__ = ("_body", "_order", "_pieces", "_spans", "_times", "_varying", "equal", "is_learned", "openings", "unpack")
+    __slots__ = ("_body", "_ends", "_order", "_pieces", "_times", "_varying", "equal", "is_learned", "openings", "unpack")
 
-    def __init__(self, body: bytes, spans: Sequence[Span], varying: frozenset[Span] = frozenset()) -> None:
+    def __init__(self, body: bytes, ends: Ends, varying: frozenset[Span] = frozenset()) -> None:
         """
         Args:
             body: what follows the name of one of the objects.
-            spans: its strings.
+            ends: its strings.
             varying: those that are not the same in all of the objects.
         """
-        self._body, self._spans, self._varying = body, spans, varying
+        self._body, self._ends, self._varying = body, ends, varying
         ends = [0, *chain.from_iterable(sorted(varying)), len(body)]
         self.unpack = struct.Struct("".join(f"{end - begin}s" for begin, end in pairwise(ends))).unpack_from
         """Cuts a text."""
@@ -93,11 +98,12 @@ class _Template:
 
     def widen(self, body: bytes) -> _Template | None:
         """Returns the template of an object as well, which has another string; None if it differs in more."""
-        ends = [0, *chain.from_iterable(self._spans), len(body)]
+        ends = [0, *self._ends, len(body)]
         if any(body[begin:end] != self._body[begin:end] for begin, end in zip(ends[::2], ends[1::2], strict=True)):
             return None
-        others = {(begin, end) for begin, end in self._spans if body[begin:end] != self._body[begin:end]}
-        return _Template(body, self._spans, self._varying | others)
+        strings = zip(ends[1:-1:2], ends[2:-1:2], strict=True)
+        others = {(begin, end) for begin, end in strings if body[begin:end] != self._body[begin:end]}
+        return _Template(body, self._ends, self._varying | others)
 
     def fill(self, opening: bytes, strings: Sequence[bytes], encode_time: EncodeTime) -> bytes | None:
         """Returns the encoding of an object; None if it is not known.
@@ -208,8 +214,8 @@ def template_encoder(encode: Encode, encode_time: EncodeTime) -> Callable[[Docum
             if wider is not None:
                 known.add(len(body), (*alike[:place], wider, *alike[place + 1 :]))
                 return wider
-        spans = [found.span(1) for found in _find_strings(body)]
-        known.add(len(body), (_Template(body, spans), *alike[: _MOST_ALIKE - 1]), len(body))
+        ends = array("H", chain.from_iterable(found.span(1) for found in _find_strings(body)))
+        known.add(len(body), (_Template(body, ends), *alike[: _MOST_ALIKE - 1]), _TEMPLATE_SIZE * len(body))
         return None
 
     def encode_first(document: Document, template: _Template, text: bytes, start: int) -> bytes:
