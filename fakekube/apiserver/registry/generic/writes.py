@@ -243,7 +243,7 @@ def _prepare_for_create(scope: Scope, context: WriteContext, obj: Object, check:
     if strategy.generation:
         meta["generation"] = 1
     drop_disabled_fields(scope.resource.emulation, scope.resource.group, scope.resource.plural, obj, None)
-    context.spec_text = None
+    context.spec_text, context.metadata_is_valid = None, False  # an update may have been attempted before
     strategy.prepare_for_create(context, obj)
     namespaced = scope.resource.namespaced
     errors: list[fields.FieldError] = []

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from fakekube.apiserver import server as assembly
+from fakekube.apiserver.admission.chain import CREATE, Attributes, Chain
 from fakekube.apiserver.registry.generic import writes
 from fakekube.base.clock import Clock
+from fakekube.store import Bucket, Conflict
 from tests.unit import stories
 
 UNIT = Path(__file__).parents[3]
@@ -65,3 +67,28 @@ def test_unchanged_update_skips_validation(ask: stories.Ask, monkeypatch: pytest
     ask("POST", path, obj, stories.JSON)
     monkeypatch.setattr(writes, "_kind_errors", lambda *_, **__: pytest.fail("validated"))
     assert ask("PUT", f"{path}/a", obj, stories.JSON)[0] == 200
+
+
+def test_an_object_that_is_gone_when_its_update_is_stored_is_validated_as_a_new_one(
+    ask: stories.Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = "/api/v1/namespaces/default/events"
+    event = {"metadata": {"name": "e"}, "involvedObject": {"namespace": "default"}}
+    assert ask("POST", path, event, stories.JSON)[0] == 201
+    commit, admit = Bucket.commit, Chain.admit
+
+    def lose(bucket: Any, key: str, expected: int | None, make: Any) -> Any:
+        if expected:  # it is the update
+            commit(bucket, key, None, None)
+            raise Conflict(None)
+        return commit(bucket, key, expected, make)
+
+    def label_new_objects(chain: Chain, attributes: Attributes) -> None:
+        admit(chain, attributes)
+        if attributes.object is not None and attributes.operation is CREATE:
+            attributes.object["metadata"]["labels"] = {"/": ""}
+
+    monkeypatch.setattr(Bucket, "commit", lose)
+    monkeypatch.setattr(Chain, "admit", label_new_objects)
+    code, _, text = ask("PUT", f"{path}/e", {**event, "reason": "Changed"}, stories.JSON)
+    assert (code, json.loads(text)["details"]["causes"][0]["field"]) == (422, "metadata.labels")
