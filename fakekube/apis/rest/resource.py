@@ -202,8 +202,8 @@ class Registry:
 
     def __init__(self, builtins: Sequence[Resource]) -> None:
         self._by_path: dict[tuple[str, str, str], Resource] = {}
-        self.state: object = self._by_path
-        """A value that differs after every change."""
+        self.state = object()
+        """Another object after every change. Who keeps it keeps none of the tables."""
         self._by_resource: dict[tuple[str, str], tuple[Resource, ...]] = {}
         self._kinds: tuple[object, dict[tuple[str, str, str], Resource]] = (None, {})
         self.builtin_groups = frozenset(resource.group for resource in builtins if not resource.custom)
@@ -245,7 +245,7 @@ class Registry:
             if not versions:
                 del by_resource[name]
         self._by_path, self._by_resource = by_path, by_resource
-        self.state = by_path
+        self.state = object()
 
     def __iter__(self) -> Iterator[Resource]:
         return iter(self._by_path.values())
