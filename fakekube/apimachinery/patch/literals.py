@@ -19,8 +19,9 @@ from fakekube.base.golang.strings import json_text
 #: Escapes, characters that Go escapes, and numbers with several forms. The pattern begins with a set of bytes, for which
 #: the search is ten times as fast as for alternatives.
 _AMBIGUOUS = re.compile(rb"[\\<>&\xe2.eE-](?:(?<=[\\<>&])|(?<=\xe2)\x80[\xa8\xa9]|(?<=\d[.eE])|(?<=-)0)")
-#: The least number of digits of an integer beyond float64, and those of one.
+#: The number of digits from which on an integer may be beyond float64.
 _MANY_DIGITS = 300
+#: Finds such an integer; it begins with a set, too.
 _HUGE = re.compile(rb"[0-9]\d{%d}" % (_MANY_DIGITS - 1))
 
 _GO_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}

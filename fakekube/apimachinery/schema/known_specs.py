@@ -98,7 +98,7 @@ def set_defaults(default: Defaulter, obj: dict[str, Any], *, but_spec: bool = Fa
 
     `but_spec`: the spec has its defaults already, since `decode_spec` has made it.
     """
-    if default is set_no_defaults or (but_spec and obj.keys() <= _USUAL and _are_of_parts(default)):
+    if default is set_no_defaults or (but_spec and obj.keys() <= _USUAL and _are_in_spec(default)):
         return
     spec = obj.get(SPEC)
     text = text_of(spec) if spec and not but_spec else None
@@ -120,8 +120,8 @@ _USUAL: Final = frozenset({"metadata", SPEC})
 
 
 @cache
-def _are_of_parts(default: Defaulter) -> bool:
-    """Reports whether the constant defaults of a kind set nothing in an object that has only metadata, which have none."""
+def _are_in_spec(default: Defaulter) -> bool:
+    """Reports whether all constant defaults of a kind are in the spec: they set nothing in an object of only metadata."""
     empty: dict[str, Any] = {"metadata": {}}
     default(empty)
     return empty == {"metadata": {}}

@@ -93,8 +93,8 @@ class WriteContext:
     remove: Callable[[str, Object], None] | None = None
     """For actions: deletes an object of the resource by name, with DeleteOptions, as a client would."""
     metadata_is_valid: bool = False
-    """The common validation of an update has accepted the metadata, so that the kind need not repeat it; or the kind that of a
-    new object."""
+    """Whether the metadata have been validated: on an update by the common checks, so that the kind need not repeat them; on a
+    create by the kind itself, so that no common checks follow."""
     spec_text: bytes | None = None
     """The JSON text of the spec since the strategy has prepared it, by which its forms are remembered; None: unknown.
 

@@ -304,7 +304,7 @@ class Application:
         if not long_running or info.verb == "watch":
             flow = self._flows.classify(info, user, target.flow)
             exchange.headers += flow.headers
-            if is_own:  # another user's object is of this request
+            if is_own:  # an impersonated user is another object in each request
                 target.flow = flow
         self._access.require(info, user, exchange.audit)
         return user

@@ -98,7 +98,9 @@ class ResourceRouter:
     def admit(self, request: Request, last: Admitted | None = None) -> Admitted | None:
         """Returns the resource of the path if it is served; otherwise the response is a plain text 404.
 
-        `last`: the last request with the same method and path. Raises StatusError 404, 405, 406 or 415.
+        `last`: what was returned for an earlier request with the same method, path and query.
+
+        Raises StatusError 404, 405, 406 or 415.
         """
         served, accept, content_type = self._registry.state, request.accept, request.content_type
         if last is not None and last.served is served and last.accept == accept and last.content_type == content_type:
