@@ -392,8 +392,9 @@ def apply_and_await_quiet(trial: Trial, copy: Copy, step: Sequence[Object]) -> N
 
 
 def find_optional(trial: Trial) -> Iterator[tuple[int, Path, Any]]:
-    """Yields the fields directly in data and spec of objects of the sample that the API lets anybody leave out, and remove later:
-    the position of the object, the path, and the value. Those that name an object of the sample stay, and booleans."""
+    """Yields the fields directly in the spec, the data or other content of objects of the sample that the API lets anybody leave
+    out, and remove later: the position of the object, the path, and the value. Those that name an object of the sample stay, and
+    booleans."""
     token = new_token(trial.random)
     for number, obj in enumerate(trial.sample.copies(token)):
         existing = own_object(trial, trial.copies[0], number)
