@@ -116,6 +116,8 @@ class Baseline:
     """The resources of the children that the client creates again when they are deleted, as far as a run has shown this."""
     relists: list[bool] = field(default_factory=list)
     """For each run until now in which the client listed again what it had watched: whether it asked for a revision."""
+    _idle_writes: dict[int, Sequence[tuple[str, ...]]] = field(default_factory=dict)
+    """The fields that writes of the idle client have changed, by the number of the call, as far as `periodic_fields` knows."""
     change: tuple[int, Reaction] | None = None
     """The number of a change of a copy to which the client reacts, and its writes then, as soon as a run has shown this."""
     unchanged: str = ""
@@ -180,7 +182,9 @@ class Baseline:
         found: dict[str, set[tuple[str, ...]]] = {}
         for call in self.trial.trace:
             if call.at >= self.idle_from and call.is_write and call.succeeded and call.name:
-                found.setdefault(call.collection, set()).update(written_fields(self.trial.cluster, call, call.name))
+                if call.number not in self._idle_writes:
+                    self._idle_writes[call.number] = written_fields(self.trial.cluster, call, call.name)
+                found.setdefault(call.collection, set()).update(self._idle_writes[call.number])
         return found
 
     def deletes_copies(self) -> bool:

@@ -138,3 +138,24 @@ def test_a_write_of_nothing_but_times_is_told_from_others(change: dict[str, str]
         )
         run: Any = SimpleNamespace(cluster=cluster)
         assert _changes_only_times(run, call, {("data", "alive")}) is expected
+
+
+def test_what_the_idle_client_writes_is_known_for_good() -> None:
+    with fakekube.Cluster(profile="apiserver") as cluster:
+        cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "motd"}, "data": {"text": "hello"}})
+        calls: list[Any] = []
+
+        def write(at: float, **data: str) -> None:
+            written = cluster.patch("configmaps", "motd", {"data": data})
+            kind = {"is_write": True, "succeeded": True, "collection": "configmaps", "name": "motd", "namespace": "default"}
+            revision = int(written["metadata"]["resourceVersion"])
+            calls.append(SimpleNamespace(**kind, number=len(calls), at=at, revision=revision))
+
+        trial = SimpleNamespace(trace=calls, cluster=cluster)
+        baseline: Any = SimpleNamespace(trial=trial, idle_from=2.0, _idle_writes={})
+        write(1.0, text="other")
+        write(3.0, alive="now")
+        assert Baseline.periodic_fields(baseline) == {"configmaps": {("data", "alive")}}
+        cluster.compact()  # of what has been known before nothing is lost
+        write(4.0, seen="now")
+        assert Baseline.periodic_fields(baseline) == {"configmaps": {("data", "alive"), ("data", "seen")}}
