@@ -67,7 +67,7 @@ def validate_object_meta(
     `standard_finalizers`, which nearly every kind sets, finalizers without a domain must be standard ones.
     """
     prefix = meta.get("generateName")
-    errors = validate_generate_name(prefix, name_errors, path) if prefix else []
+    errors = validate_generate_name(prefix, f"{path}.generateName", name_errors) if prefix else []
     name = meta.get("name")
     if not name:
         errors.append(required(f"{path}.name", "name or generateName is required"))
@@ -87,13 +87,9 @@ def validate_object_meta(
     return errors
 
 
-def _validate_generate_name(prefix: str, path: str) -> list[FieldError]:
-    return [invalid(path, prefix, text) for text in names.path_segment(prefix, True)]
-
-
-def validate_generate_name(prefix: str, name_errors: NameCheck, path: str = "metadata") -> list[FieldError]:
-    """Validates a generateName that is not empty."""
-    return [invalid(f"{path}.generateName", prefix, text) for text in name_errors(prefix, True)]
+def validate_generate_name(prefix: str, path: str, name_errors: NameCheck = names.path_segment) -> list[FieldError]:
+    """Validates a generateName that is not empty; `name_errors`: the name rule of the kind, by default that of all objects."""
+    return [invalid(path, prefix, text) for text in name_errors(prefix, True)]
 
 
 def validate_rules_of_kind(meta: Meta, name_errors: NameCheck, *, standard_finalizers: bool = True) -> list[FieldError]:
@@ -102,7 +98,7 @@ def validate_rules_of_kind(meta: Meta, name_errors: NameCheck, *, standard_final
     What that leaves to the kinds are the rule of a generateName and the standard finalizers; the name is that of the stored one.
     """
     prefix = meta.get("generateName")
-    errors = validate_generate_name(prefix, name_errors) if prefix else []
+    errors = validate_generate_name(prefix, "metadata.generateName", name_errors) if prefix else []
     return errors + validate_standard_finalizers(meta) if standard_finalizers else errors
 
 
@@ -324,7 +320,7 @@ def _validate_manager(manager: str, path: str) -> list[FieldError]:
 
 #: What `validate_object_meta` checks of the fields that an update can change, in the order of the checks.
 _MUTABLE_FIELDS: Final[tuple[tuple[str, Callable[[Any, str], list[FieldError]]], ...]] = (
-    ("generateName", _validate_generate_name),
+    ("generateName", validate_generate_name),
     ("labels", validate_labels),
     ("annotations", validate_annotations),
     ("ownerReferences", _validate_owner_references),

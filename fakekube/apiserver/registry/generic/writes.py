@@ -255,7 +255,7 @@ def _prepare_for_create(scope: Scope, context: WriteContext, obj: Object, check:
     if not errors and not strategy.checks_metadata and not context.metadata_is_valid:
         errors += objectmeta.validate_object_meta(meta, namespaced, names.path_segment, standard_finalizers=False)
     elif not errors and meta.get("generateName"):  # the rules of some kinds do not look at it
-        errors += objectmeta.validate_generate_name(meta["generateName"], names.path_segment)
+        errors += objectmeta.validate_generate_name(meta["generateName"], "metadata.generateName")
     if errors:
         raise scope.invalid(obj, errors)
     context.warnings.extend(strategy.warnings(context, obj, None))
