@@ -1,6 +1,6 @@
 """Names of signers and of their bundles of trust anchors, and who may use a signer.
 
-Others of the package need cryptography, which takes long to import.
+The modules of the certificate kinds import cryptography, which takes long; this one does not.
 
 Specified by: pkg/apis/certificates/validation (ValidateSignerName, ValidateClusterTrustBundleName),
 plugin/pkg/admission/certificates (util.go).
