@@ -22,12 +22,12 @@ from fakekube.checker.waits import await_quiet
 from fakekube.checker.writes import (
     EDITOR,
     OTHERS_LABEL,
-    TOUCHED,
     learned_writes,
     own_objects,
     require_children,
     require_writes,
     set_editor,
+    touch_objects,
     writes_of,
 )
 from fakekube.controllers.client import ApiError
@@ -369,9 +369,7 @@ class ForeignFieldsOfChildren(KeptFields):
     def provoke(self, trial: Trial) -> None:
         subject = trial.copies[0]
         self.changed = list(self._change_children(trial, subject))
-        touch = {"metadata": {"annotations": {TOUCHED: "yes"}}}
-        for resource, obj in own_objects(trial, subject):
-            trial.cluster.patch(resource, obj["metadata"]["name"], touch, namespace=obj["metadata"].get("namespace"))
+        touch_objects(trial, subject)
         trial.wait(trial.baseline.seconds_to_react(1.0))
         _alter_repeatedly(trial, subject)  # many clients write a child again only when its owner has changed
 

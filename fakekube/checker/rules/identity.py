@@ -27,6 +27,7 @@ from fakekube.checker.writes import (
     require_children,
     require_generated_children,
     require_own_writes,
+    touch_objects,
     writes_of,
 )
 from fakekube.controllers.client import ApiError
@@ -482,19 +483,13 @@ class StaleCacheAfterCreate(Rule):
         trial.await_until(
             lambda: all(children_of(trial.cluster, subject, resource) for resource in resources), trial.reaction_timeout
         )
-        for number in range(4):
-            self._touch(trial, subject, number)
+        for _ in range(4):
+            touch_objects(trial, subject)
             trial.wait(0.7)
         for fault in faults:
             fault.remove()
         for resource in resources:
             trial.faults.on("watch", resource).cut(label="late").remove()
-
-    @staticmethod
-    def _touch(trial: Trial, subject: Copy, number: int) -> None:
-        annotations = {"metadata": {"annotations": {TOUCHED: str(number)}}}
-        for resource, obj in own_objects(trial, subject):
-            trial.cluster.patch(resource, obj["metadata"]["name"], annotations, namespace=obj["metadata"].get("namespace"))
 
     def find_failure(self, trial: Trial) -> Verdict | None:
         return judge_extra_children(trial, generated_children(trial.baseline))
