@@ -1,6 +1,6 @@
 """Names of signers and of their bundles of trust anchors, and who may use a signer.
 
-The modules of the certificate kinds import cryptography, which takes long; this one does not.
+The modules of the two kinds of requests import cryptography, which takes long; this one does not.
 
 Specified by: pkg/apis/certificates/validation (ValidateSignerName, ValidateClusterTrustBundleName),
 plugin/pkg/admission/certificates (util.go).
