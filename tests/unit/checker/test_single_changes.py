@@ -68,10 +68,17 @@ def test_an_item_of_the_past_is_not_behind() -> None:
 
 
 class Client:
-    """A run with a client that writes a Deployment for its object; it looks at all values when one of `handles` has changed."""
+    """A run with a client that writes a Deployment for its object; it looks at all values when one of `handles` has changed.
 
-    def __init__(self, *handles: str) -> None:
+    Args:
+        handles: the names of these values.
+        seconds: what each change takes.
+    """
+
+    def __init__(self, *handles: str, seconds: float = 0.0) -> None:
         self._handles = handles
+        self._seconds = seconds
+        self.now = 0.0
         self.spec: Any = {"image": "web:1", "replicas": 1}
         self.child = dict(self.spec)
         self.copies = [self.stimulate()]
@@ -88,6 +95,7 @@ class Client:
 
     def change(self, trial: Any, copy: Copy, step: Any) -> None:
         """In place of `apply_step`."""
+        self.now += self._seconds
         before, self.spec = self.spec, {**self.spec, **step[0]["spec"]}
         if any(before[one] != self.spec[one] for one in self._handles):
             self.child = dict(self.spec)
@@ -139,6 +147,14 @@ def test_a_client_that_looks_at_one_value_ignores_the_others(
     rule.provoke(run)
     assert rule.ignored.startswith(ignored)
     assert bool(rule.ignored) is bool(ignored)
+
+
+@pytest.mark.parametrize(("seconds", "changes"), [(1.0, 3), (ChangedAlone.SECONDS, 2)])
+def test_a_client_that_never_rests_sees_fewer_changes(seconds: float, changes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    run: Any = Client("image", "replicas", seconds=seconds)
+    replace_by(run, monkeypatch)
+    ChangedAlone().provoke(run)
+    assert run.now == changes * seconds  # the first one of all values, and then one value after the other
 
 
 def test_a_client_that_copies_nothing_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
