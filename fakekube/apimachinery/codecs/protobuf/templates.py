@@ -139,7 +139,8 @@ class _Template:
         marks[0] = _NAME
         try:
             made = self._encode_with(marks, encode)
-        except EncodeError:  # one of them must have a form, such as that of a Secret's data
+        except (EncodeError, orjson.JSONDecodeError):
+            # One of them must have a form, such as that of a Secret's data, or is what follows a string that ends with a colon.
             return
         times: dict[int, int] = {}
         places: list[tuple[int, int, int]] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -202,3 +203,11 @@ def test_any_strings(drawn: list[tuple[str, str, str, str]], is_packed: bool) ->
             "status": {"podIP": ip, "hostIP": ip},
         }
         listed.check(obj, is_packed=is_packed)
+
+
+def test_what_follows_a_colon_in_a_string_is_no_string() -> None:
+    encode_alike = template_encoder(orjson.dumps, encode_time)
+    for number in range(3):
+        document = Document({"metadata": {"name": "a"}, "args": ["a:", number, "b"]})
+        text = document.json
+        assert encode_alike(document) in (None, text)
