@@ -1,5 +1,5 @@
-"""Rules about children that somebody else has touched: one that another client has changed, and an object without an owner that
-already has the name of a child (S3, C5).
+"""Rules about children that somebody else has touched: one that another client has changed, an object without an owner that
+already has the name of a child, and one of another controller that takes the name just before the create (S3, C5).
 
 Invariant: only values are changed that the client itself has changed before, when the object did that they follow from.
 """
@@ -7,6 +7,7 @@ Invariant: only values are changed that the client itself has changed before, wh
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.alterations import is_content, is_encoded, leaves_to_change, other_values, patch_of, path_text, to_base64
@@ -258,9 +259,13 @@ class TakenMeanwhile(ForeignChild):
     provocation = "another controller takes the name of a child just before the client creates it"
     advice = "after 409 AlreadyExists look whose the object is: it is made only if the own object controls it"
 
+    #: How many children find their names taken at most, each that of another copy.
+    MOST = 6
+
     def provoke(self, trial: Trial) -> None:
         owner = self._create_owner(trial)
-        subjects = [self._meet(trial, effect, child, owner) for effect, child in list(self.takeable(trial))]
+        taken = list(islice(self.takeable(trial), self.MOST))
+        subjects = [self._meet(trial, effect, child, owner) for effect, child in taken]
         if not trial.await_until(lambda: len(self.foreign) == len(subjects) > 0, trial.reaction_timeout):
             raise NotExercised("the client creates no object that may belong to another controller")
         self.observe(trial, subjects)
