@@ -80,8 +80,8 @@ class ChangedChild(ChangedAlone):
             apply_and_await_quiet(trial, subject, changes.alone(position, value))
             trial.await_until(lambda: not find_left(), trial.baseline.seconds_to_react(1.0))
             written = {call.collection for call in trial.trace.since(mark) if call.is_write and call.succeeded}
-            if written & find_left():
-                self.left = "writes what it has made again, and leaves"
+            if left := sorted(written & find_left()):
+                self.left = f"writes {left[0]} again, and leaves"
 
     def judge_trace(self, trial: Trial) -> Verdict:
         if not self.left:
@@ -231,7 +231,7 @@ class Unowned(ForeignChild):
             claimed: the resource of the object whose status says that all is well; "" if none does.
         """
         if is_owned and left is not None:
-            text = f"takes over {resource} that had no owner, and leaves {path_text(left[1])} of it"
+            text = f"takes over {resource} that had no owner, and leaves {path_text(left[1])} of it as it was"
             return Verdict.failure(text, *trial.excerpt(), by_time=True)
         if is_owned:
             return None
@@ -240,8 +240,7 @@ class Unowned(ForeignChild):
             return Verdict.warning(text, *trial.excerpt(), by_time=True)
         if not claimed:
             return None
-        text = f"the status of {claimed} says the same as that of others, although it does not own the {resource}"
-        text += " with the name of its child"
+        text = f"the {resource} with the name of its child has no owner, and yet the status of {claimed} is as usual"
         return Verdict.warning(text, *trial.excerpt())
 
     @staticmethod

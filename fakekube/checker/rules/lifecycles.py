@@ -472,7 +472,8 @@ class ForeignChild(Rule):
         if not self._claimed:
             return super().judge_trace(trial)
         return Verdict.warning(
-            f"the status of {self._claimed} says the same as that of others, although another controller owns its child",
+            f"writes the same status of {self._claimed} as usual, although another controller owns the object with the name of "
+            "its child",
             *trial.excerpt(),
         )
 

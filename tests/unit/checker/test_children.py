@@ -79,7 +79,7 @@ class Keeper:
         (True, "touch", ""),  # what lists now and then may set it back later
         (True, "", "watches secrets, and does not set back"),
         (False, "change", ""),
-        (False, "", "writes what it has made again, and leaves"),
+        (False, "", "writes secrets again, and leaves"),
     ],
 )
 def test_what_others_have_changed_in_any_child_is_set_back(
