@@ -71,7 +71,7 @@ class Compared:
     ) -> None:
         self._before, self._after = _effects_of(trial, unchanged), _effects_of(trial, changed)
         self._wanted, self._other = (_effects_of(trial, one) for one in fresh)
-        self._changed, self._goes = changed, goes
+        self._trial, self._changed, self._goes = trial, changed, goes
         self._own_statuses = {one.resource for one in trial.baseline.reaction.effects if one.detail[:1] == ("status",)}
         self._observed = _observed_otherwise(trial, self._after, self._wanted)
 
@@ -105,8 +105,17 @@ class Compared:
             (place, path)
             for place, path, old, wanted, now in self._differences()
             if now is old or now == old or (path[0] in _IS_WANTED and _has_both(now, old, wanted))
-            if wanted not in values_of_items(self._after[place], path)
+            if wanted not in values_of_items(self._after[place], path) and self._is_asked_for(place[0], path)
         ]
+
+    def _is_asked_for(self, resource: str, path: Path) -> bool:
+        """Reports whether a value may be one that the client has asked for when it created objects, and not one that the API has
+        set by default: that depends on other values at that time, as imagePullPolicy does on the image, and stays."""
+        if path[0] != "spec" or resource not in self._trial.baseline.reaction.children:
+            return True
+        name = next(part for part in reversed(path) if isinstance(part, str))
+        made = [call.body for call in self._trial.trace.since() if call.status == 201 and call.resource == resource]
+        return "{}" in name or any(not isinstance(body, dict) or any(name in one for one, _ in leaves_of(body)) for body in made)
 
     def find_followers(self) -> set[Place]:
         """Returns the objects of which a value has followed the change."""

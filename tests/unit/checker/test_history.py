@@ -28,10 +28,10 @@ OTHER = ("services", "{}-copy")
 BEFORE = {("data", "text"): "hello", ("metadata", "labels", "team"): "green"}
 AFTER = {("data", "text"): "hello-x", ("metadata", "labels", "team"): "green-x"}
 #: In place of the run, and of copies: the client writes no field of an object.
-NOTHING_WRITTEN = SimpleNamespace(baseline=SimpleNamespace(reaction=SimpleNamespace(effects=())))
+NOTHING_WRITTEN = SimpleNamespace(baseline=SimpleNamespace(reaction=SimpleNamespace(effects=(), children={})))
 STATUS = Effect(EffectKind.FIELD, *CHILD, ("status", "phase"))
 #: The same, of a client that writes a status.
-STATUS_WRITTEN = SimpleNamespace(baseline=SimpleNamespace(reaction=SimpleNamespace(effects=(STATUS,))))
+STATUS_WRITTEN = SimpleNamespace(baseline=SimpleNamespace(reaction=SimpleNamespace(effects=(STATUS,), children={})))
 
 
 def compared(monkeypatch: pytest.MonkeyPatch, now: Any, *, wanted: Any = None, other: Any = None) -> Compared:
@@ -259,6 +259,25 @@ def test_a_list_in_a_status_may_contain_the_past(images: list[str], stale: bool,
     monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
     known: Any = STATUS_WRITTEN
     assert bool(Compared(known, known, [known, known], known).stale()) is stale
+
+
+@pytest.mark.parametrize("sent", [["image"], ["image", "imagePullPolicy"]])
+def test_what_the_api_sets_by_default_is_not_compared(sent: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def child(image: str, policy: str) -> Any:
+        return {"spec": {"containers": [{"name": "main", "image": image, "imagePullPolicy": policy}]}}
+
+    created = {"spec": {"containers": [dict.fromkeys(sent, "x")]}}
+    old, new = child("web", "Always"), child("web:1", "IfNotPresent")
+    states = iter([{CHILD: dict(leaves_of(one))} for one in (old, child("web:1", "Always"), new, new)])
+    monkeypatch.setattr(comparison, "state_of", lambda trial, copy: next(states))
+    baseline = SimpleNamespace(reaction=SimpleNamespace(effects=(), children={CHILD[0]: 1}))
+    calls = [
+        SimpleNamespace(status=201, resource=CHILD[0], body=created),
+        SimpleNamespace(status=200, resource=CHILD[0], body=new),
+    ]
+    known: Any = SimpleNamespace(baseline=baseline, trace=SimpleNamespace(since=lambda: calls))
+    stale = [path[-1] for _, path in Compared(known, known, [known, known], known).stale()]
+    assert stale == ["imagePullPolicy"] * (len(sent) - 1)
 
 
 def test_a_status_of_others_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,7 +60,8 @@ class Run:
         self.provoked_at, self.reaction_timeout, self.excerpt = 0, 1.0, list
         reaction = SimpleNamespace(effects=(), children={"configmaps": 1, "services": 1, "secrets": 1})
         self.baseline = SimpleNamespace(reaction=reaction, streams={"children": "configmaps"}, delivering=())
-        self.trace = SimpleNamespace(mark=lambda: 0)
+        sent = SimpleNamespace(status=201, resource="configmaps", body={"spec": {"replicas": 1, "command": [""]}})
+        self.trace = SimpleNamespace(mark=lambda: 0, since=lambda: [sent])
         self.states: dict[str, Any] = {}
         self.copies = [self.stimulate()]
 
