@@ -203,7 +203,9 @@ class ClientRun:
         """
         look, waited, checked, since = _FIRST_LOOK, 0.0, 0.0, self.now
         allowed = seconds(since) if callable(seconds) else seconds + (self.session.slowness() - 1) * min(seconds, _SLOWED)
+        asked_at = time.thread_time()
         while not condition():
+            waited += time.thread_time() - asked_at  # it is long when a client that loops has sent very many requests
             if self.session.stopping.is_set():
                 raise NotExercised("the check was aborted")
             if self.session.time_is_up():
@@ -219,6 +221,7 @@ class ClientRun:
             time.sleep(look)
             waited += min(time.monotonic() - before, 2 * look)
             look = min(look * 1.3, _LONGEST_LOOK)
+            asked_at = time.thread_time()
         return True
 
     def wait(self, seconds: float) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from fakekube.checker import waits
+from fakekube.checker import client_run, waits
+from fakekube.checker.client_run import ClientRun
 from fakekube.checker.waits import await_quiet
 
 
@@ -85,3 +87,15 @@ def test_a_client_that_sends_nothing_is_quiet_after_some_time() -> None:
     run: Any = Run()
     assert await_quiet(run, -1, ["bcdfgh"]) == 0.0
     assert 3.0 < run.now < 10.0
+
+
+def test_what_is_waited_for_may_take_long_to_look_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the trace is long, the pauses between the looks are the smaller part of the time."""
+    processor = count()
+    clock = SimpleNamespace(thread_time=lambda: next(processor), monotonic=lambda: 0.0, sleep=lambda seconds: None)
+    monkeypatch.setattr(client_run, "time", clock)
+    session = SimpleNamespace(stopping=SimpleNamespace(is_set=bool), time_is_up=bool, slowness=lambda: 1.0)
+    run: Any = SimpleNamespace(session=session, now=0.0, look_at_client=lambda: None)
+    looks: list[int] = []
+    assert not ClientRun.await_until(run, lambda: looks.append(1) is not None, 3.0)
+    assert len(looks) == 3
