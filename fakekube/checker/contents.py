@@ -398,8 +398,10 @@ def find_optional(trial: Trial) -> Iterator[tuple[int, Path, Any]]:
     token = new_token(trial.random)
     for number, obj in enumerate(trial.sample.copies(token)):
         existing = own_object(trial, trial.copies[0], number)
-        maps = ((part, content) for part, content in parts_of(obj) if isinstance(content, dict))
-        for part, key, value in ((part, *field) for part, content in maps for field in content.items()):
+        fields = [
+            (part, key, value) for part, content in parts_of(obj) if isinstance(content, dict) for key, value in content.items()
+        ]
+        for part, key, value in fields:
             if existing is None or is_switch(value) or token in str(value):
                 continue
             new, changed = (apply_merge_patch(one, {part: {key: None}}) for one in (obj, existing))

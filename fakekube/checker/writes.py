@@ -318,6 +318,13 @@ def set_editor(obj: Object, value: str) -> Object:
     return obj
 
 
+def create_owner(trial: Trial, name: str) -> Object:
+    """Creates an object of another client, in the default namespace, and returns the owner reference to it."""
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": name}
+    made = trial.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
+    return {**reference, "uid": made["metadata"]["uid"]}
+
+
 def touch_objects(trial: Trial, copy: Copy) -> list[tuple[str, Object]]:
     """Sets an annotation of another client in the objects of a copy; returns the new states with their resources."""
     found = []

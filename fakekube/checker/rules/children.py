@@ -16,7 +16,7 @@ from fakekube.checker.contents import AMOUNTS, TEXTS, OtherContents, apply_and_a
 from fakekube.checker.reaction import children_of, filter_by_owner, leaves_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.deletions import has_own_watch
-from fakekube.checker.rules.lifecycles import ForeignChild, find_equal_status
+from fakekube.checker.rules.lifecycles import ForeignChild, find_equal_status, metadata_for
 from fakekube.checker.rules.single_changes import ChangedAlone
 from fakekube.checker.sample import new_token
 from fakekube.checker.verdict import NotExercised, Verdict
@@ -272,7 +272,7 @@ class TakenMeanwhile(ForeignChild):
     def _meet(self, trial: Trial, effect: Effect, child: Object, owner: Object | None) -> Copy:
         """Makes a copy whose child of one kind finds its name taken: the first 409 may end the work for a copy."""
         token, taken = new_token(trial.random), list[str]()
-        metadata = {"name": effect.name.replace("{}", token), "ownerReferences": [owner]}
+        metadata = metadata_for(effect, token, owner)
 
         def take(exchange: Exchange) -> None:
             name = (exchange.body.get("metadata") or {}).get("name") if isinstance(exchange.body, dict) else ""

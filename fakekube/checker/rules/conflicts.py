@@ -22,6 +22,7 @@ from fakekube.checker.waits import await_quiet
 from fakekube.checker.writes import (
     EDITOR,
     OTHERS_LABEL,
+    create_owner,
     learned_writes,
     own_objects,
     require_children,
@@ -376,18 +377,16 @@ class ForeignFieldsOfChildren(KeptFields):
     @staticmethod
     def _change_children(trial: Trial, copy: Copy) -> Iterator[tuple[str, Object]]:
         """Changes the children of a copy, as far as the API accepts it, and yields them with their resources."""
-        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": _OTHER_OWNER}
-        made = trial.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": owner["name"]}})
+        owner = create_owner(trial, _OTHER_OWNER)
         for resource in trial.baseline.reaction.children:
             for child in children_of(trial.cluster, copy, resource):
                 metadata = child["metadata"]
                 change: Object = {"labels": {OTHERS_LABEL: "kept"}, "annotations": {EDITOR: "kept"}}
-                if metadata.get("namespace") == made["metadata"]["namespace"]:
-                    owners = metadata.get("ownerReferences") or ()
-                    change["ownerReferences"] = [*owners, {**owner, "uid": made["metadata"]["uid"]}]
-                place = {"namespace": metadata.get("namespace")}
+                namespace = metadata.get("namespace")
+                if namespace == "default":
+                    change["ownerReferences"] = [*(metadata.get("ownerReferences") or ()), owner]
                 with suppress(ApiError):
-                    yield resource, trial.cluster.patch(resource, metadata["name"], {"metadata": change}, **place)
+                    yield resource, trial.cluster.patch(resource, metadata["name"], {"metadata": change}, namespace=namespace)
 
     def judge_trace(self, trial: Trial) -> Verdict:
         for resource, child in self.changed:

@@ -24,6 +24,7 @@ from fakekube.checker.rules.identity import RecreatedOwner, judge_loop
 from fakekube.checker.sample import new_token, release_addresses
 from fakekube.checker.verdict import NotExercised, Symptom, Verdict
 from fakekube.checker.writes import (
+    create_owner,
     delete_with_children,
     drop_finalizers,
     is_taken_over,
@@ -392,8 +393,7 @@ class ForeignChild(Rule):
         owner, pattern = self._create_owner(trial), trial.copies[0]
         for effect, child in self.takeable(trial):
             for token in tokens:
-                metadata = {"name": effect.name.replace("{}", token), "ownerReferences": [owner] if owner else []}
-                self._add_foreign(trial, effect.resource, child, metadata, (pattern.token, token))
+                self._add_foreign(trial, effect.resource, child, metadata_for(effect, token, owner), (pattern.token, token))
         if not self.foreign:
             raise NotExercised("no object could be created under the name of a child")
 
@@ -401,9 +401,7 @@ class ForeignChild(Rule):
     def _create_owner(trial: Trial) -> Object | None:
         """Creates the object of which the foreign objects are children, and returns the controller reference to it; None if they
         have no owner."""
-        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "check-another-owner", "controller": True}
-        made = trial.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": reference["name"]}})
-        return {**reference, "uid": made["metadata"]["uid"]}
+        return {**create_owner(trial, "check-another-owner"), "controller": True}
 
     @staticmethod
     def _can_belong_to_another(child: Object, copy: Copy) -> bool:
@@ -532,6 +530,14 @@ class LabelledForeign(ForeignChild):
         trial.wait(trial.baseline.seconds_to_react(1.0))
         touch_objects(trial, pattern)
         trial.wait(trial.baseline.seconds_to_react(1.0))
+
+
+def metadata_for(effect: Effect, token: str, owner: Object | None) -> Object:
+    """Returns the metadata of a foreign object that has the name of a child of the copy with a token.
+
+    `owner`: the owner reference of the object, if it has one.
+    """
+    return {"name": effect.name.replace("{}", token), "ownerReferences": [owner] if owner else []}
 
 
 #: How many texts of the object of another controller are changed at most.
