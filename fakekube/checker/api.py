@@ -80,8 +80,8 @@ def check(
         quiet: seconds without a request after which the baseline run considers the client's reaction complete. Increase it for a
         client that waits before it acts.
         timeout: seconds for the whole check; rules without a verdict by then are "not exercised". None for no limit.
-        accept: ids of rules whose failures and warnings are accepted, a file with a line `W7: reason` for each, or a mapping of
-            ids to reasons.
+        accept: ids of rules, and keys of provocations such as "W8/slices", whose failures and warnings are accepted, a file
+            with a line `W7: reason` for each, or a mapping to reasons.
         require: ids of rules that must be exercised.
         min_exercised: how many rules must be exercised.
         strict: warnings are failures.
@@ -123,6 +123,7 @@ def check(
         depth=depth,
         kept=Path(keep) if keep is not None else None,
         traced=traces,
+        accepted=policy.accepted,
     )
     try:
         report = run(session, selected, progress or (lambda line: None), skipped)
@@ -154,7 +155,7 @@ def parse_profile(text: str) -> tuple[str, str]:
 
 def _parse_accept(accept: str | Mapping[str, str] | None) -> dict[str, str]:
     found = parse_accepted(accept) if isinstance(accept, str) else dict(accept or {})
-    return dict(zip(known_ids(list(found)), found.values(), strict=True))
+    return {find_provocation(one).key if "/" in one else known_ids([one])[0]: reason for one, reason in found.items()}
 
 
 def _select(

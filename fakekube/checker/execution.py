@@ -256,7 +256,7 @@ class Inspections:
         """Inspects the trace of a finished run, unless this process stood still in it; `trial` may be that of the baseline."""
         if (trial.rule is not None and trial.rule.distorts) or trial.session.stalls.longest(trial.zero) > STALLED:
             return
-        where = trial.rule.key if trial.rule is not None else "the baseline run"
+        where, run = ("the baseline run", "") if trial.rule is None else (trial.key, trial.key)
         with self._lock:
             self._runs += 1
         for rule in self._rules:
@@ -264,7 +264,7 @@ class Inspections:
             if verdict is not None:
                 first, *others = verdict.evidence
                 with self._lock:
-                    self._found.setdefault(rule, replace(verdict, evidence=[f"in {where}: {first}", *others]))
+                    self._found.setdefault(rule, replace(verdict, evidence=[f"in {where}: {first}", *others], run=run))
 
     @staticmethod
     def _inspect(rule: Rule, trial: Trial) -> Verdict | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fakekube.checker.verdict import Outcome
+from fakekube.checker.verdict import BLAMED, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 #: The exit code of a check that broke no rule and exercised too little.
 NOT_ENOUGH = 4
 
-#: A line of a file of accepted rules: an id, and the reason.
-_LINE = re.compile(r"(?P<id>[A-Za-z]\d+)\s*[:=\s]\s*(?P<reason>.*)|(?P<alone>[A-Za-z]\d+)")
-#: The reason why a rule is accepted if none is given.
-_BY_ID = "named by --accept"
-_IDS = re.compile(r"[A-Za-z]\d+(\s*,\s*[A-Za-z]\d+)*,?")
+#: The id of a rule, or the key of one of its provocations.
+_NAME = r"[A-Za-z]\d+(?:/[A-Za-z0-9^-]+)?"
+#: A line of a file of what is accepted: a name, and the reason.
+_LINE = re.compile(rf"(?P<name>{_NAME})\s*[:=\s]\s*(?P<reason>.*)|(?P<alone>{_NAME})")
+#: The reason why something is accepted if none is given.
+_BY_NAME = "named by --accept"
+_NAMES = re.compile(rf"{_NAME}(\s*,\s*{_NAME})*,?")
 
 
 @dataclass(slots=True, frozen=True)
@@ -32,7 +34,7 @@ class Policy:
     """The demands of the owner of a client.
 
     Args:
-        accepted: the ids of rules whose failures and warnings are accepted, with the reasons.
+        accepted: the rules and provocations whose failures and warnings are accepted, by their ids and keys, with the reasons.
         required: the ids of rules that must be exercised.
         min_exercised: how many rules must be exercised; None if any number is enough.
         strict: whether warnings are failures.
@@ -75,14 +77,21 @@ class Policy:
         return replace(report, rules=rules, remarks=[*report.remarks, *remarks, *shortfalls], code=code)
 
     def _judge(self, rule: RuleReport) -> RuleReport:
-        """Returns the report of a rule, with the reason if its failure or warning is accepted."""
-        accepted = self.accepted.get(rule.id) if rule.verdict in (Outcome.FAIL, Outcome.WARN) else None
-        return replace(rule, accepted=accepted, is_strict=self.strict)
+        """Returns the report of a rule, with the reasons if failures and warnings of its provocations are accepted."""
+        provocations = [
+            replace(one, accepted=self.accepted.get(one.key, self.accepted.get(rule.id)) if one.verdict in BLAMED else None)
+            for one in rule.provocations
+        ]
+        reasons = [one.accepted for one in provocations if one.verdict in BLAMED]
+        accepted = None if None in reasons or not reasons else "; ".join(dict.fromkeys(filter(None, reasons)))
+        return replace(rule, provocations=provocations, accepted=accepted, is_strict=self.strict)
 
     def _find_needless_exceptions(self, rules: Sequence[RuleReport]) -> list[str]:
-        """Returns remarks about accepted rules that are not broken any more."""
-        by_id = {rule.id: rule for rule in rules}
-        passing = [one for one in self.accepted if one in by_id and by_id[one].verdict == Outcome.PASS]
+        """Returns remarks about accepted rules and provocations that are not broken any more."""
+        verdicts = {rule.id: rule.verdict for rule in rules} | {
+            one.key: one.verdict for rule in rules for one in rule.provocations
+        }
+        passing = [one for one in self.accepted if verdicts.get(one) == Outcome.PASS]
         return [f"{one} is accepted as broken, and passes now: remove it from --accept" for one in passing]
 
     def _find_shortfalls(self, rules: Sequence[RuleReport], cut_short: Sequence[str]) -> list[str]:
@@ -107,14 +116,15 @@ class Policy:
 
 
 def parse_accepted(text: str) -> dict[str, str]:
-    """Parses the value of `--accept`: ids, separated by commas, or the name of a file with a line `W7: reason` for each.
+    """Parses the value of `--accept`: ids of rules and keys of provocations, separated by commas, or the name of a file with a
+    line `W7: reason` or `W8/slices: reason` for each.
 
     In the file, empty lines and lines that begin with # are ignored. Raises ValueError.
     """
     if not text.strip():
         raise ValueError("--accept names neither a rule nor a file")
-    if _IDS.fullmatch(text.strip()):
-        return {one.strip().upper(): _BY_ID for one in text.split(",") if one.strip()}
+    if _NAMES.fullmatch(text.strip()):
+        return {one.strip(): _BY_NAME for one in text.split(",") if one.strip()}
     try:
         lines = Path(text).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
@@ -127,5 +137,5 @@ def parse_accepted(text: str) -> dict[str, str]:
         match = _LINE.fullmatch(line)
         if match is None:
             raise ValueError(f"--accept: line {number} of {text} is not `RULE: reason`")
-        found[(match["id"] or match["alone"]).upper()] = (match["reason"] or "").strip() or _BY_ID
+        found[match["name"] or match["alone"]] = (match["reason"] or "").strip() or _BY_NAME
     return found

@@ -24,7 +24,7 @@ from fakekube.checker.verdict import BLAMED, Outcome, Run, Symptom, Verdict
 from fakekube.page import trace_document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from fakekube.powers.trace import TraceParts
 
@@ -44,6 +44,10 @@ class ProvocationReport:
     evidence: Sequence[str]
     seconds: float
     """How long it took, together with a second run."""
+    run: str = ""
+    """The key of another provocation in whose run it was found; "" if it was not."""
+    accepted: str | None = None
+    """The reason for which a failure or warning is accepted; None if it is not."""
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -53,6 +57,7 @@ class ProvocationReport:
             "verdict": self.verdict,
             "evidence": list(self.evidence),
             "seconds": self.seconds,
+            "accepted": self.accepted,
         }
 
 
@@ -81,11 +86,11 @@ class RuleReport:
     @property
     def is_broken(self) -> bool:
         """Whether the rule failed, and this is not accepted."""
-        return self.fails(self.verdict)
+        return self.fails(self)
 
-    def fails(self, verdict: str) -> bool:
-        """Reports whether a verdict of this rule or of one of its provocations is a failure that is not accepted."""
-        return self.accepted is None and (verdict == Outcome.FAIL or (self.is_strict and verdict == Outcome.WARN))
+    def fails(self, one: RuleReport | ProvocationReport) -> bool:
+        """Reports whether this rule, or one of its provocations, has a failure that is not accepted."""
+        return one.accepted is None and (one.verdict == Outcome.FAIL or (self.is_strict and one.verdict == Outcome.WARN))
 
     @property
     def shown_verdict(self) -> str:
@@ -166,17 +171,25 @@ _NAMING: Mapping[Symptom, Sequence[str]] = {
 }
 
 
-def rows_of(rules: Iterable[Rule], runs: Mapping[Rule, Run]) -> list[RuleReport]:
-    """Returns the rows of a report in the order of the rules."""
+def rows_of(rules: Iterable[Rule], runs: Mapping[Rule, Run], accepted: Container[str] = ()) -> list[RuleReport]:
+    """Returns the rows of a report in the order of the rules; what is accepted counts less than what is not.
+
+    Args:
+        rules: the rules.
+        runs: their runs.
+        accepted: the keys of provocations whose failures and warnings are accepted.
+    """
     by_id: dict[str, list[Rule]] = {}
     for rule in rules:
         by_id.setdefault(rule.id, []).append(rule)
     causes = _causes([(rule, runs[rule].verdict) for some in by_id.values() for rule in some])
-    return [_row(some, runs, causes) for some in by_id.values()]
+    return [_row(some, runs, causes, accepted) for some in by_id.values()]
 
 
-def _row(rules: Sequence[Rule], runs: Mapping[Rule, Run], causes: Mapping[Rule, str]) -> RuleReport:
-    worst = min(rules, key=lambda rule: _ORDER.index(runs[rule].verdict.outcome))
+def _row(rules: Sequence[Rule], runs: Mapping[Rule, Run], causes: Mapping[Rule, str], accepted: Container[str]) -> RuleReport:
+    blamed = [rule for rule in rules if runs[rule].verdict.outcome in BLAMED]
+    shown = [rule for rule in blamed if rule.key not in accepted] or blamed or rules
+    worst = min(shown, key=lambda rule: _ORDER.index(runs[rule].verdict.outcome))
     verdict = runs[worst].verdict
     missed = [rule for rule in rules if runs[rule].verdict.outcome is Outcome.NOT_EXERCISED]
     decisive = [rule for rule in rules if rule.decisive]
@@ -192,7 +205,7 @@ def _row(rules: Sequence[Rule], runs: Mapping[Rule, Run], causes: Mapping[Rule, 
         evidence[0] = f"{len(rules) - len(missed)} of {len(rules)} provocations ({done}); not exercised: {left}"
     elif verdict.outcome is not Outcome.PASS and len(rules) > 1 and (len(missed) < len(rules) or len(reasons) > 1):
         evidence[0] = f"{worst.name} ({worst.provocation}): {evidence[0]}"
-    same = {causes.get(rule, "") for rule in rules if runs[rule].verdict.outcome is Outcome.FAIL}
+    same = {causes.get(rule, "") for rule in shown if runs[rule].verdict.outcome is Outcome.FAIL}
     return RuleReport(
         id=worst.id,
         verdict=str(verdict.outcome),
@@ -214,6 +227,7 @@ def _provocation(rule: Rule, run: Run) -> ProvocationReport:
         verdict=str(run.verdict.outcome),
         evidence=list(run.verdict.evidence),
         seconds=round(run.seconds, 1),
+        run=run.verdict.run,
     )
 
 
@@ -384,7 +398,7 @@ def _level(rule: RuleReport) -> str:
 def write_junit(report: CheckResult, path: Path) -> None:
     """Writes a test case for each provocation; a warning passes and has its reason in system-out. Raises OSError."""
     pairs = [(rule, one) for rule in report.rules for one in rule.provocations]
-    failures = sum(rule.fails(one.verdict) for rule, one in pairs)
+    failures = sum(rule.fails(one) for rule, one in pairs)
     suite = ElementTree.Element(
         "testsuite",
         name="fakekube check",
@@ -407,13 +421,13 @@ def _add_case(suite: ElementTree.Element, rule: RuleReport, one: ProvocationRepo
         suite, "testcase", classname=f"fakekube.check.{rule.id}", name=f"{one.key}: {one.provocation}", time=f"{one.seconds:.1f}"
     )
     first, text = (one.evidence or ("",))[0], "\n".join(one.evidence)
-    if rule.fails(one.verdict):
+    if rule.fails(one):
         told = "\n".join([text, "", f"rule: {rule.obligation}", f"fix: {rule.advice}", f"source: {rule.source}"])
         ElementTree.SubElement(case, "failure", message=_valid_xml(first)).text = _valid_xml(told)
     elif one.verdict == Outcome.NOT_EXERCISED:
         ElementTree.SubElement(case, "skipped", message=_valid_xml(first))
     elif text:
-        verdict = f"accepted ({rule.accepted})" if rule.accepted is not None and one.verdict in BLAMED else one.verdict
+        verdict = f"accepted ({one.accepted})" if one.accepted is not None else one.verdict
         ElementTree.SubElement(case, "system-out").text = _valid_xml(f"{verdict}: {text}")
 
 
@@ -508,8 +522,8 @@ def _options_to_repeat(rule: RuleReport) -> str:
         return f"--rules {rule.id}"
     if not one.provocation.startswith(IN_EVERY_RUN):
         return f"--again {one.key}"
-    found = re.match(r"in ([A-Z]\d+)/", next(iter(one.evidence), ""))
-    return f"--rules {','.join(dict.fromkeys([rule.id, found[1]] if found else [rule.id]))}"
+    ids = dict.fromkeys([rule.id, one.run.partition("/")[0]])
+    return f"--rules {','.join(filter(None, ids))}"
 
 
 def _cell(text: str) -> str:

@@ -116,7 +116,7 @@ def _run_rules(
     if baseline.trial.has_ended() and not has_lost_its_lease(baseline.trial):
         calm = baseline.trial.calm_seconds()
         runs = {rule: Run(_excuse(one.verdict, calm), one.seconds) for rule, one in runs.items()}
-    rows = rows_of(in_order([*rules, *(rule for rule, _ in skipped)]), runs)
+    rows = rows_of(in_order([*rules, *(rule for rule, _ in skipped)]), runs, session.accepted)
     name = f"{session.starter.name} ({baseline.agent})" if baseline.agent else session.starter.name
     return Report(
         name,

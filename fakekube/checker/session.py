@@ -23,7 +23,7 @@ from fakekube.checker.reaction import Expectations
 from fakekube.cluster.kubeconfig import write_kubeconfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Container, Iterator, Sequence
 
     from fakekube.checker.process import Starter
     from fakekube.checker.sample import Sample
@@ -53,6 +53,7 @@ class Session:
         timeout: seconds after which the remaining rules are not exercised; None for no limit.
         depth: the profile of rules, fast or full.
         traced: whether traces for the page are made of the runs that fail or warn, and of the baseline run.
+        accepted: the keys of provocations whose failures and warnings are accepted.
         kept: the folder in which the trace and the output of each run are kept; None if they are not.
     """
 
@@ -73,6 +74,7 @@ class Session:
     depth: str = "full"
     kept: Path | None = None
     traced: bool = False
+    accepted: Container[str] = ()
 
     def __post_init__(self) -> None:
         self._begun = time.monotonic()

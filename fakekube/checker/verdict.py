@@ -57,6 +57,8 @@ class Verdict:
     """Equal for failures with the same symptom and the same cause, such as the last words of a client that ended."""
     calm: float | None = None
     """For a client that ended: for how many seconds nothing had happened before."""
+    run: str = ""
+    """The key of the provocation in whose run it was found, if its rule inspects the runs of others."""
 
     @classmethod
     def success(cls, *evidence: str) -> Verdict:

@@ -574,7 +574,7 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     demands.add_argument(
         "--accept",
         metavar="W7,N2|FILE",
-        help="rules whose failures and warnings are accepted, or a file with a line `W7: reason` for each",
+        help="rules and provocations whose failures and warnings are accepted, or a file with a line `W7: reason` for each",
     )
     demands.add_argument("--except", metavar="W7,N2", dest="excluded", help="rules that do not run")
     demands.add_argument("--require", metavar="W1,W5", help="exit with 4 if one of these rules is not exercised")

@@ -8,9 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fakekube.checker.api import _select, parse_profile
+from fakekube.checker.api import _parse_accept, _select, parse_profile
 from fakekube.checker.policy import Policy, parse_accepted
 from fakekube.checker.report import ProvocationReport, Report, RuleReport, github_annotations, markdown, sarif
+from fakekube.checker.rules import UnknownRule
 from fakekube.cli import check
 from fakekube.cli.arguments import Options
 
@@ -62,10 +63,16 @@ def test_a_timeout_that_leaves_rules_unexercised_is_not_green_unless_this_is_all
 
 
 def test_accepted_failures_are_ids_or_a_file_with_reasons(tmp_path: Path) -> None:
-    assert parse_accepted("w7, N2") == dict.fromkeys(("W7", "N2"), "named by --accept")
+    assert parse_accepted("w7, N2") == dict.fromkeys(("w7", "N2"), "named by --accept")
+    assert parse_accepted("W8/slices,V1/2^53") == dict.fromkeys(("W8/slices", "V1/2^53"), "named by --accept")
     file = tmp_path / "accepted.txt"
-    file.write_text("# known\n\nW7: no idle timeout\n- N2 the library sets it\nC1\n")
-    assert parse_accepted(str(file)) == {"W7": "no idle timeout", "N2": "the library sets it", "C1": "named by --accept"}
+    file.write_text("# known\n\nW7: no idle timeout\n- N2 the library sets it\nC1\nS3/set-back: on purpose\n")
+    assert parse_accepted(str(file)) == {
+        "W7": "no idle timeout",
+        "N2": "the library sets it",
+        "C1": "named by --accept",
+        "S3/set-back": "on purpose",
+    }
     file.write_text("W7: fine\nsomething else\n")
     with pytest.raises(ValueError, match="line 2 of"):
         parse_accepted(str(file))
@@ -73,6 +80,32 @@ def test_accepted_failures_are_ids_or_a_file_with_reasons(tmp_path: Path) -> Non
         parse_accepted(" ")
     with pytest.raises(ValueError, match="neither a list of rules nor a file"):
         parse_accepted(str(tmp_path / "missing.txt"))
+
+
+@pytest.mark.parametrize(
+    ("accepted", "code", "shown", "remark"),
+    [
+        ({"W8/one": "known"}, 1, "fail", ""),
+        ({"W8/one": "known", "W8/two": "later"}, 0, "accepted", ""),
+        ({"W8": "known", "W8/two": "later"}, 0, "accepted", ""),
+        ({"W8/one": "known", "W8/three": "known"}, 1, "fail", "W8/three is accepted as broken, and passes now"),
+    ],
+)
+def test_one_provocation_of_a_rule_is_accepted(accepted: dict[str, str], code: int, shown: str, remark: str) -> None:
+    verdicts = {"one": "fail", "two": "fail", "three": "pass"}
+    provocations = [
+        ProvocationReport(f"W8/{name}", "it happens", "A", verdict, ["why"], 1.0) for name, verdict in verdicts.items()
+    ]
+    row = RuleReport("W8", "fail", "A", ["why"], "the source", "the obligation", "the advice", provocations)
+    found = Policy(accepted=accepted).apply(Report("client", [row]), cut_short=[])
+    assert (found.exit_code, found["W8"].shown_verdict) == (code, shown)
+    assert remark in " ".join(found.remarks)
+
+
+def test_names_of_accepted_provocations_are_those_of_the_report() -> None:
+    assert _parse_accept("w8/SLICES, n2") == dict.fromkeys(("W8/slices", "N2"), "named by --accept")
+    with pytest.raises(UnknownRule, match="W8/none is not a provocation"):
+        _parse_accept({"W8/none": "why"})
 
 
 def test_profiles_of_rules_and_of_clusters_are_independent() -> None:
@@ -140,17 +173,17 @@ def test_a_strict_warning_is_a_failure_in_every_form(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("provocation", "reason", "options"),
+    ("provocation", "run", "options"),
     [
-        ("something happens", "why", "--again W5/one"),
-        ("in every run: a watch stands still", "in R2/writes: why", "--rules W5,R2"),
-        ("in every run: a watch stands still", "in W5/ends: why", "--rules W5"),
-        ("in every run: a watch stands still", "in the baseline run: why", "--rules W5"),
+        ("something happens", "", "--again W5/one"),
+        ("in every run: a watch stands still", "R2/writes", "--rules W5,R2"),
+        ("in every run: a watch stands still", "W5/ends", "--rules W5"),
+        ("in every run: a watch stands still", "", "--rules W5"),
     ],
 )
-def test_the_summary_says_how_a_verdict_is_shown_again(provocation: str, reason: str, options: str) -> None:
-    one = ProvocationReport("W5/one", provocation, "A", "fail", [reason], 1.5)
-    found = RuleReport("W5", "fail", "A", [reason], "the source", "the obligation", "the advice", [one])
+def test_the_summary_says_how_a_verdict_is_shown_again(provocation: str, run: str, options: str) -> None:
+    one = ProvocationReport("W5/one", provocation, "A", "fail", ["why"], 1.5, run)
+    found = RuleReport("W5", "fail", "A", ["why"], "the source", "the obligation", "the advice", [one])
     assert f"the advice (`{options}`) |" in markdown(Report("client", [found]))
 
 

@@ -194,6 +194,16 @@ def test_a_row_says_which_provocations_were_not_exercised() -> None:
     assert (row.verdict, row.evidence) == ("pass", ["1 of 2 provocations (open); not exercised: reconnect: why"])
 
 
+def test_a_row_shows_what_is_not_accepted_first() -> None:
+    rules = choose_rules(["W1"], [])[:2]
+    verdicts = (Verdict.failure("known"), Verdict.warning("new"))
+    runs = {rule: Run(verdict, 1.0) for rule, verdict in zip(rules, verdicts, strict=True)}
+    (row,) = rows_of(rules, runs, {rules[0].key})
+    assert (row.verdict, row.evidence) == ("warn", [f"{rules[1].name} ({rules[1].provocation}): new"])
+    (row,) = rows_of(rules, runs, {rule.key for rule in rules})
+    assert row.verdict == "fail"
+
+
 def test_a_row_whose_deciding_provocation_was_not_exercised_is_not_exercised() -> None:
     rules = choose_rules(["D1"], [])
     decisive = [rule for rule in rules if rule.decisive]
