@@ -122,6 +122,8 @@ class Baseline:
     """The number of a change of a copy to which the client reacts, and its writes then, as soon as a run has shown this."""
     unchanged: str = ""
     """Why no change of a copy makes the client write, as soon as a run has shown this."""
+    uncopied: str = ""
+    """Why no change of a value of a copy is followed, as soon as a run has shown this."""
 
     @property
     def session(self) -> Session:

@@ -377,8 +377,20 @@ def delete_with_children(trial: Trial, copy: Copy) -> None:
         lambda: not any(children_of(trial.cluster, copy, one) for one in resources), trial.baseline.seconds_to_react(5.0)
     )
     if not gone:  # the client does not use owner references; its children would count for a new object
-        raise NotExercised("the children of a deleted object stay")
+        raise NotExercised(_LEFTOVERS)
     trial.wait(0.5)  # the client's other watches have told it, too
+
+
+def require_no_leftovers(baseline: Baseline) -> None:
+    """Raises NotExercised if children of the copies that were deleted in the baseline run are still there."""
+    cluster = baseline.trial.cluster
+    deleted = [copy for copy in baseline.trial.copies if copy.deleted]
+    if any(children_of(cluster, copy, resource) for copy in deleted for resource in baseline.reaction.children):
+        raise NotExercised(_LEFTOVERS)
+
+
+#: Why no object is created under the name of a deleted one.
+_LEFTOVERS = "the children of a deleted object stay"
 
 
 def remove(trial: Trial, resource: str, obj: Object) -> None:

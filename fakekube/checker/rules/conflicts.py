@@ -57,6 +57,9 @@ _SEVERAL, _KNOWINGLY, _READ_WITHIN, _OBJECTS = 4, 2, 0.1, 2
 #: cache is up to date; more are an error loop.
 _MANY = 10
 
+#: Seconds within which most clients have written what they want in spite of conflicts.
+_SOON = 3.0
+
 
 class Conflicts(Rule):
     """Another editor writes the objects just before the client writes them."""
@@ -181,8 +184,11 @@ class LostUpdates(Conflicts):
 
     def provoke(self, trial: Trial) -> None:
         self.meet(trial)
-        trial.stimulate(_set_first_editor)  # a stale update would restore this value
+        subject = trial.stimulate(_set_first_editor)  # a stale update would restore this value
+        if not trial.await_reaction(subject, trial.baseline.seconds_to_react(_SOON)):
+            touch_objects(trial, subject)  # else the client may pause for long after several conflicts
         trial.await_all()
+        trial.faults.clear()
 
     def find_failure(self, trial: Trial) -> Verdict | None:
         return None

@@ -32,6 +32,7 @@ from fakekube.checker.writes import (
     own_objects,
     require_controlled_children,
     require_named_children,
+    require_no_leftovers,
     require_own_writes,
     require_owned_children,
     touch_objects,
@@ -277,6 +278,7 @@ class RecreatedObject(Rule):
     def require(self, baseline: Baseline) -> None:
         if not baseline.reaction.effects:
             raise NotExercised("the client does not react to objects")
+        require_no_leftovers(baseline)
 
     def provoke(self, trial: Trial) -> None:
         old = self.old = trial.copies[0]

@@ -26,7 +26,7 @@ from fakekube.checker.sample import new_early_token, new_late_token
 from fakekube.checker.trace import excerpt
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_quiet
-from fakekube.checker.writes import delete_with_children, generated_children
+from fakekube.checker.writes import delete_with_children, generated_children, require_no_leftovers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +62,7 @@ class StaleList(Rule):
         calls = list(baseline.trial.trace)
         if not any(call.sends_initial_events or (call.is_list and call.asked_revision == "0") for call in calls):
             raise NotExercised("the client does not list with resourceVersion=0, which may return a stale list")
+        require_no_leftovers(baseline)
 
     def provoke(self, trial: Trial) -> None:
         first = trial.copies[0]

@@ -55,6 +55,8 @@ class ChangedAlone(Rule):
 
     def require(self, baseline: Baseline) -> None:
         require_prompt_writes(baseline)
+        if baseline.uncopied:
+            raise NotExercised(baseline.uncopied)
 
     def provoke(self, trial: Trial) -> None:
         changes = OtherContents(trial, (TEXTS, AMOUNTS))
@@ -75,18 +77,23 @@ class ChangedAlone(Rule):
 
     @staticmethod
     def change_all(trial: Trial, changes: OtherContents) -> tuple[Copy, list[Following]]:
-        """Makes a copy, changes all its values, and returns it with what has followed. Raises NotExercised if nothing has."""
+        """Makes a copy, changes all its values, and returns it with what has followed.
+
+        Raises NotExercised if nothing has within the time in which the client reacts to a copy, and tells the baseline of it.
+        """
         subject = trial.stimulate()
         await_reactions(trial, [subject])
         before = state_of(trial, subject)
         apply_and_await_quiet(trial, subject, changes.values_only())
         trial.await_until(
-            lambda: bool(find_following(changes.values(), before, state_of(trial, subject))), trial.reaction_timeout
+            lambda: bool(find_following(changes.values(), before, state_of(trial, subject))),
+            trial.baseline.seconds_to_react(_FOLLOWS_WITHIN),
         )
         await_quiet(trial, subject.mark, [subject.token])
         following = find_following(changes.values(), before, state_of(trial, subject))
         if not following:
-            raise NotExercised("the client copies no value of the object that is changed")
+            trial.baseline.uncopied = "the client copies no value of the object that is changed"
+            raise NotExercised(trial.baseline.uncopied)
         return subject, following
 
     @staticmethod
@@ -107,6 +114,10 @@ class ChangedAlone(Rule):
 
     def judge_trace(self, trial: Trial) -> Verdict:
         return Verdict.failure(self.ignored, *trial.excerpt(), by_time=True) if self.ignored else Verdict.success()
+
+
+#: Seconds within which most clients follow a change, after they have been quiet.
+_FOLLOWS_WITHIN = 3.0
 
 
 def find_following(values: Sequence[tuple[int, OtherValue]], before: State, after: State) -> list[Following]:

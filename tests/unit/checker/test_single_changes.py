@@ -11,8 +11,9 @@ import pytest
 
 from fakekube.checker.alterations import with_value
 from fakekube.checker.contents import AMOUNTS, TEXTS, OtherValue
-from fakekube.checker.reaction import Copy, Effect, EffectKind
+from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction
 from fakekube.checker.rules import single_changes
+from fakekube.checker.rules.children import ChangedChild
 from fakekube.checker.rules.single_changes import (
     ChangedAlone,
     SameAfterStart,
@@ -83,7 +84,10 @@ class Client:
         self.child = dict(self.spec)
         self.copies = [self.stimulate()]
         self.reaction_timeout = 1.0
-        self.trace = SimpleNamespace(mark=lambda: 0)
+        effects = {Effect(EffectKind.REQUEST, "deployments.apps", "web-{}", ("create",)): 1}
+        self.baseline: Any = SimpleNamespace(seconds_to_react=float, uncopied="", reaction=Reaction(effects), poll_seconds=float)
+        self.trace = SimpleNamespace(mark=lambda: 0, since=list)
+        self.baseline.trial = self
 
     @staticmethod
     def stimulate() -> Copy:
@@ -160,8 +164,13 @@ def test_a_client_that_never_rests_sees_fewer_changes(seconds: float, changes: i
 def test_a_client_that_copies_nothing_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     run: Any = Client()
     replace_by(run, monkeypatch)
+    ChangedAlone().require(run.baseline)
     with pytest.raises(NotExercised, match="copies no value"):
         ChangedAlone().provoke(run)
+    run.baseline.reaction = Reaction({Effect(EffectKind.CHILD, "deployments.apps", "web-{}"): 1, **run.baseline.reaction.effects})
+    for rule in (ChangedAlone(), ChangedChild()):  # what one run has shown starts no other client
+        with pytest.raises(NotExercised, match="copies no value"):
+            rule.require(run.baseline)
 
 
 class Counter:

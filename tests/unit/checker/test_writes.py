@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +22,7 @@ from fakekube.checker.writes import (
     is_taken_over,
     refuse_apart,
     require_kinds_of_writes,
+    require_no_leftovers,
 )
 from fakekube.controllers.client import ApiError
 
@@ -117,6 +118,14 @@ def test_a_copy_is_not_made_again_under_its_name_while_something_of_it_is_left(l
     made: Any = {"metadata": {"name": f"wheel-{TOKEN}", "uid": "1"}}
     with pytest.raises(NotExercised, match=reason):
         delete_with_children(trial, Copy(TOKEN, [made], ["widgets"], -1, 0.0))
+
+
+@pytest.mark.parametrize(("deleted", "left", "possible"), [(True, True, False), (True, False, True), (False, True, True)])
+def test_names_are_not_free_again_if_the_baseline_run_has_left_children(deleted: bool, left: bool, possible: bool) -> None:
+    baseline = baseline_of(configmaps=[child("config", "2", "1")])
+    baseline.trial.copies = [Copy(TOKEN if left else "z9", [], [], -1, 0.0, deleted=deleted)]
+    with nullcontext() if possible else pytest.raises(NotExercised, match="the children of a deleted object stay"):
+        require_no_leftovers(baseline)
 
 
 def test_a_reaction_that_is_missing_before_the_provocation_is_no_failure() -> None:
