@@ -72,6 +72,8 @@ class Compared:
         self._before, self._after = _effects_of(trial, unchanged), _effects_of(trial, changed)
         self._wanted, self._other = (_effects_of(trial, one) for one in fresh)
         self._trial, self._changed, self._goes = trial, changed, goes
+        self._asked: dict[str, frozenset[str | int] | None] = {}
+        """The parts of the paths in what the client has created, by resource; None if a body cannot be read."""
         self._own_statuses = {one.resource for one in trial.baseline.reaction.effects if one.detail[:1] == ("status",)}
         self._observed = _observed_otherwise(trial, self._after, self._wanted)
 
@@ -113,9 +115,14 @@ class Compared:
         set by default: that depends on other values at that time, as imagePullPolicy does on the image, and stays."""
         if path[0] != "spec" or resource not in self._trial.baseline.reaction.children:
             return True
-        name = next(part for part in reversed(path) if isinstance(part, str))
-        made = [call.body for call in self._trial.trace.since() if call.status == 201 and call.resource == resource]
-        return "{}" in name or any(not isinstance(body, dict) or any(name in one for one, _ in leaves_of(body)) for body in made)
+        if resource not in self._asked:
+            made = [call.body for call in self._trial.trace.since() if call.status == 201 and call.resource == resource]
+            is_readable = all(isinstance(body, dict) for body in made)
+            self._asked[resource] = (
+                frozenset(part for body in made for one, _ in leaves_of(body) for part in one) if is_readable else None
+            )
+        asked, name = self._asked[resource], next(part for part in reversed(path) if isinstance(part, str))
+        return "{}" in name or asked is None or name in asked
 
     def find_followers(self) -> set[Place]:
         """Returns the objects of which a value has followed the change."""

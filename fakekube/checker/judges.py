@@ -346,6 +346,13 @@ def _condition_types(obj: Mapping[str, Any]) -> set[str]:
 _LOOKED_AT = 100
 
 
+def blame_for_owner(trial: Trial, text: str, calls: Sequence[Call]) -> Verdict:
+    """Returns the verdict for writes to the child of another owner: a failure if the client's children have controllers, and a
+    warning if they only name their owner."""
+    verdict = Verdict.failure if trial.baseline.controls_children else Verdict.warning
+    return verdict(text, *trial.excerpt(calls))
+
+
 def judge_extra_children(trial: Trial, resources: Mapping[str, int]) -> Verdict | None:
     """Judges whether a copy has more children than in the baseline run. An object that names several copies is the child of none:
     a client may make something for each pair.

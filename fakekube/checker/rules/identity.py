@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from fakekube.checker.judges import judge_extra_children
+from fakekube.checker.judges import blame_for_owner, judge_extra_children
 from fakekube.checker.provocations import shape_of
 from fakekube.checker.reaction import Copy, children_of, filter_by_owner, written_fields
 from fakekube.checker.rule import Rule
@@ -258,8 +258,7 @@ class RecreatedOwner(Rule):
                     if now is None or filter_by_owner([now], uids):
                         continue  # adopted or deleted since
                     text = f"writes {resource}/{metadata['name']}, which belongs to a deleted owner"
-                    verdict = Verdict.failure if trial.baseline.controls_children else Verdict.warning
-                    return verdict(text, *trial.excerpt([call]))
+                    return blame_for_owner(trial, text, [call])
         return None
 
 

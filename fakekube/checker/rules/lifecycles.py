@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fakekube.checker.alterations import changes_of_texts, leaves_to_change
 from fakekube.checker.comparison import state_of
+from fakekube.checker.judges import blame_for_owner
 from fakekube.checker.reaction import (
     Copy,
     EffectKind,
@@ -464,8 +465,7 @@ class ForeignChild(Rule):
                 )
                 if taken:
                     text = f"{call.verb} of {resource}/{metadata['name']}, which another controller owns"
-                    verdict = Verdict.failure if trial.baseline.controls_children else Verdict.warning
-                    return verdict(text, *trial.excerpt(calls))
+                    return blame_for_owner(trial, text, calls)
         return super().judge(trial)
 
     def judge_trace(self, trial: Trial) -> Verdict:
