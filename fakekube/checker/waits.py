@@ -14,10 +14,10 @@ from fakekube.checker.trace import LEASES
 from fakekube.checker.verdict import NotExercised
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence, Set
 
     from fakekube.checker.reaction import Copy
-    from fakekube.checker.trace import Call
+    from fakekube.checker.trace import Call, StreamKey
     from fakekube.checker.trial import Trial
 
 #: A watch is short below so many seconds.
@@ -55,6 +55,27 @@ def await_requests(trial: Trial, ended: Iterable[Call]) -> list[Call]:
 
     trial.await_until(lambda: last.keys() <= {call.stream for call in found()}, trial.reaction_timeout)
     return found()
+
+
+def await_lists(trial: Trial, condition: Callable[[], bool], mark: int) -> bool:
+    """Waits for what can happen only while the client lists again; returns whether it has happened.
+
+    The client does not list any more if all its watches are open again, and it never lists beside them.
+
+    Args:
+        trial: the run.
+        condition: whether it has happened.
+        mark: the mark of the trace before the client may have listed.
+    """
+    baseline = trial.baseline
+    streams: Set[StreamKey] = baseline.first_streams if not baseline.listed_beside else set()
+
+    def watches_again() -> bool:
+        lasting = {call.stream for call in trial.trace.open_watches() if call.number > mark and trial.now - call.at > SHORT}
+        return bool(streams) and streams <= lasting
+
+    trial.await_until(lambda: condition() or watches_again(), trial.reaction_timeout)
+    return condition()
 
 
 def await_long_watches(trial: Trial) -> None:

@@ -15,6 +15,7 @@ from fakekube.checker.rules.lists import judge_deletes, judge_pages, require_lis
 from fakekube.checker.sample import new_late_token
 from fakekube.checker.trace import LEASES, excerpt
 from fakekube.checker.verdict import NotExercised, Symptom, Verdict
+from fakekube.checker.waits import await_lists
 from fakekube.checker.writes import generated_children, learned_writes
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class HalfList(HalfAnswer):
             trial.stimulate(token=new_late_token(trial.random))
             trial.compact()
             self.mark = trial.trace.mark()
-        trial.await_until(lambda: bool(self.broken), trial.reaction_timeout)
+        await_lists(trial, lambda: bool(self.broken), self.mark)
 
     def find_failure(self, trial: Trial) -> Verdict | None:
         return (

@@ -67,10 +67,14 @@ class Recreated(Rule):
     def provoke(self, trial: Trial) -> None:
         resources = _deleted_children(trial.baseline)
         subject = trial.copies[0]
-        replaced = replace_before_deletes(trial, resources)
+        self.replaced = replace_before_deletes(trial, resources)
         trial.delete(subject)
-        trial.await_until(lambda: len(replaced) == len(resources) and not own_objects(trial, subject), trial.reaction_timeout)
-        self.replaced = replaced
+
+        def are_deleted() -> bool:
+            deletes = [call for call in trial.trace.since(trial.provoked_at) if call.verb == "delete" and call.end is not None]
+            return {call.resource for call in deletes}.issuperset(resources) and not own_objects(trial, subject)
+
+        trial.await_until(are_deleted, trial.reaction_timeout)
 
     def judge(self, trial: Trial) -> Verdict:
         verdict = _judge_replaced(trial, self.replaced)
@@ -79,7 +83,9 @@ class Recreated(Rule):
         return super().judge(trial)
 
     def judge_trace(self, trial: Trial) -> Verdict:
-        return Verdict.success() if self.replaced else Verdict.not_exercised("the client deleted nothing")
+        return (
+            Verdict.success() if self.replaced else Verdict.not_exercised("no object that the client deletes could be replaced")
+        )
 
 
 def replace_before_deletes(trial: Trial, resources: Sequence[str]) -> list[tuple[str, Object]]:
@@ -408,20 +414,21 @@ class VanishedMeanwhile(Rule):
         return None
 
 
-#: Seconds within which a client repeats a refused write for the first time, and in which a slow loop is recognized.
-_BEGINS_TO_REPEAT, _LOOPS_WITHIN = 2.5, 9.0
+#: Seconds within which a client repeats a refused write for the first time, in which a slow loop is recognized, and after which a
+#: client that has not repeated the write again is in none.
+_BEGINS_TO_REPEAT, _LOOPS_WITHIN, _PAUSES_AT_MOST = 2.5, 9.0, 2.5
 
 
 def await_slow_loop(trial: Trial, code: int) -> None:
     """Waits until a client that repeats a refused write, with a second between, has shown whether it goes on for ever."""
     trial.wait(_BEGINS_TO_REPEAT)
-    if count_refusals(trial, code) > 1:
-        trial.await_until(lambda: count_refusals(trial, code) >= _LOOP, _LOOPS_WITHIN)
 
+    def is_decided() -> bool:
+        recent = trial.now - _PAUSES_AT_MOST * trial.session.slowness()
+        repeated = [calls for calls in _refusals(trial, code).values() if len(calls) > 1]
+        return all(calls[-1].at < recent for calls in repeated) or any(len(calls) >= _LOOP for calls in repeated)
 
-def count_refusals(trial: Trial, code: int) -> int:
-    """Returns how many times the write that was refused most often with a status code was sent."""
-    return max(map(len, _refusals(trial, code).values()), default=0)
+    trial.await_until(is_decided, _LOOPS_WITHIN)
 
 
 def _refusals(trial: Trial, code: int) -> dict[tuple[str, str], list[Call]]:

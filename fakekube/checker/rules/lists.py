@@ -25,7 +25,7 @@ from fakekube.checker.rules.watch_errors import expire
 from fakekube.checker.sample import new_early_token, new_late_token
 from fakekube.checker.trace import excerpt
 from fakekube.checker.verdict import NotExercised, Verdict
-from fakekube.checker.waits import await_quiet
+from fakekube.checker.waits import await_lists, await_quiet
 from fakekube.checker.writes import delete_with_children, generated_children, require_no_leftovers
 
 if TYPE_CHECKING:
@@ -187,8 +187,9 @@ class BeganAgain(MissedDeletions):
         for resource in sorted(delivered & set(lost.resources)):
             trial.faults.on("list", resource).intercept(delete, label="token expired")
         self.mark = trial.trace.mark()
+        mark = trial.trace.mark()
         expire(trial)
-        if not trial.await_until(lambda: bool(budget.taken), trial.reaction_timeout):
+        if not await_lists(trial, lambda: bool(budget.taken), mark):
             raise NotExercised("the client did not continue a list")
         self.await_reaction(trial)
 
@@ -391,7 +392,7 @@ class BrokenPage(ShortPagesOfList):
         if trial.baseline.streams:
             trial.require_watch()
             expire(trial)
-        trial.await_until(lambda: bool(budget.taken), trial.reaction_timeout)
+        await_lists(trial, lambda: bool(budget.taken), self.mark)
 
     def find_failure(self, trial: Trial) -> Verdict | None:
         return (

@@ -11,7 +11,7 @@ import pytest
 
 from fakekube.checker import client_run, waits
 from fakekube.checker.client_run import ClientRun
-from fakekube.checker.waits import await_quiet
+from fakekube.checker.waits import await_lists, await_quiet
 
 
 class Run:
@@ -99,3 +99,41 @@ def test_what_is_waited_for_may_take_long_to_look_at(monkeypatch: pytest.MonkeyP
     looks: list[int] = []
     assert not ClientRun.await_until(run, lambda: looks.append(1) is not None, 3.0)
     assert len(looks) == 3
+
+
+class Watching:
+    """A run whose client opens its watch again after some seconds, and lists at others; never for None."""
+
+    def __init__(self, opens: float | None, lists: float | None, *, beside: bool = False) -> None:
+        self.now, self._opens, self._lists = 0.0, opens, lists
+        keys = frozenset({"pods"})
+        self.baseline = SimpleNamespace(first_streams=keys, listed_beside=keys if beside else frozenset())
+        self.trace, self.reaction_timeout = self, 30.0
+
+    def open_watches(self) -> list[Any]:
+        old = SimpleNamespace(stream="pods", number=3, at=-50.0)
+        new = SimpleNamespace(stream="pods", number=9, at=self._opens)
+        return [new] if self._opens is not None and self._opens <= self.now else [old]
+
+    def has_listed(self) -> bool:
+        return self._lists is not None and self._lists <= self.now
+
+    await_until = Run.await_until
+
+
+@pytest.mark.parametrize(
+    ("opens", "lists", "beside", "listed", "until"),
+    [
+        pytest.param(4.0, 3.0, False, True, 3.0, id="it lists before it watches"),
+        pytest.param(4.0, 4.5, False, True, 4.5, id="its first watch does not last"),
+        pytest.param(4.0, None, False, False, 5.2, id="it only watches"),
+        pytest.param(4.0, 20.0, True, True, 20.0, id="it also lists beside its watch"),
+        pytest.param(None, None, False, False, 30.0, id="it does neither"),
+    ],
+)
+def test_a_client_that_watches_again_does_not_list_any_more(
+    opens: float | None, lists: float | None, beside: bool, listed: bool, until: float
+) -> None:
+    run: Any = Watching(opens, lists, beside=beside)
+    assert await_lists(run, run.has_listed, 5) is listed
+    assert run.now == pytest.approx(until, abs=0.1)
