@@ -102,8 +102,9 @@ def await_quiet(trial: Trial, mark: int, tokens: Sequence[str] = ()) -> float:
     at all, except watches and those of leases.
 
     A client that works slowly, or pauses between its writes, is quiet when it has sent nothing for longer than its longest pause
-    until now. Discovery is part of its work: a process that is started for each request, such as kubectl, begins with it. What an
-    idle client writes, too, to tell that it lives, is no part of it.
+    until now, and has not computed most of that time: it may load modules for its first write. Discovery is part of its work: a
+    process that is started for each request, such as kubectl, begins with it. What an idle client writes, too, to tell that it
+    lives, is no part of it.
 
     Returns when the last such request ended, in seconds of the trial, or 0.
     """
@@ -125,6 +126,14 @@ def await_quiet(trial: Trial, mark: int, tokens: Sequence[str] = ()) -> float:
         calls = [call for call in since if not (call.is_watch or call.collection == LEASES or tells_life(call))]
         return [call for call in calls if not tokens or not call.resource or any(map(call.mentions, tokens))]
 
+    used: list[tuple[float, float]] = []
+    """How many seconds of a processor the client had used at each look."""
+
+    def computes(seconds: float) -> bool:
+        used.append((trial.now, trial.processor_seconds()))
+        before = next(seconds_used for at, seconds_used in used if at >= trial.now - seconds)
+        return used[-1][1] - before > _COMPUTES * seconds / trial.session.competitors()
+
     def is_quiet() -> bool:
         calls = find_calls()
         periods = [(call.at, call.end or trial.now) for call in calls]
@@ -132,7 +141,8 @@ def await_quiet(trial: Trial, mark: int, tokens: Sequence[str] = ()) -> float:
         pauses = [after[0] - before[1] for before, after in pairwise([(begun, begun), *periods])] if tokens else []
         reacts = not tokens or any(call.resource for call in calls)
         needed = max(least, min(_PAUSES * max(pauses, default=0.0), _LONGEST_PAUSE)) if reacts else _FIRST * least
-        return trial.now - max((end for _, end in periods), default=begun) >= needed
+        busy = computes(least)
+        return trial.now - max((end for _, end in periods), default=begun) >= needed and not busy
 
     trial.await_until(is_quiet, max(_LONGEST, trial.session.seconds))
     return max((call.end or trial.now for call in find_calls()), default=0.0)
@@ -142,6 +152,8 @@ def await_quiet(trial: Trial, mark: int, tokens: Sequence[str] = ()) -> float:
 _LONGEST = 30.0
 #: How many times `quiet` the first request of a reaction may take.
 _FIRST = 6
+#: The part of its share of a processor from which on a client computes.
+_COMPUTES = 0.5
 #: How many times the longest pause of a client the next one may take, and the longest one that is expected, in seconds.
 _PAUSES, _LONGEST_PAUSE = 2.5, 8.0
 

@@ -18,9 +18,12 @@ class Run:
     """A run whose time passes only while it waits, and whose client sends requests of 0.1 s at given times, and discovery at
     others."""
 
-    def __init__(self, *sent: float, slowness: float = 1.0, discovery: Sequence[float] = ()) -> None:
+    def __init__(
+        self, *sent: float, slowness: float = 1.0, discovery: Sequence[float] = (), computes: tuple[float, float] = (0.0, 0.0)
+    ) -> None:
         self.now, self.learned, self.cluster = 0.0, None, None
-        self.session = SimpleNamespace(quiet=0.8, seconds=10.0, slowness=lambda: slowness)
+        self.session = SimpleNamespace(quiet=0.8, seconds=10.0, slowness=lambda: slowness, competitors=lambda: 4.0)
+        self.computes = computes
         self.trace = SimpleNamespace(since=lambda mark: self._calls(sent, discovery))
 
     def _calls(self, sent: Sequence[float], discovery: Sequence[float]) -> list[Any]:
@@ -32,6 +35,11 @@ class Run:
         names = {"collection": resource, "resource": resource, "mentions": lambda token: resource and token == "bcdfgh"}  # noqa: S105
         sent = {"is_watch": False, "is_write": True, "succeeded": True, "number": round(at * 1000), "name": "motd-bcdfgh"}
         return SimpleNamespace(at=at, end=at + 0.1, **sent, **names)
+
+    def processor_seconds(self) -> float:
+        """The client gets its share of a processor from the first to the second of these times, and a little always."""
+        begun, end = self.computes
+        return 0.02 * self.now + max(min(self.now, end) - begun, 0.0) / 4.0
 
     def await_until(self, condition: Callable[[], bool], seconds: float) -> bool:
         end = self.now + seconds
@@ -70,6 +78,11 @@ def test_a_client_that_only_tells_that_it_lives_is_quiet(
 def test_discovery_within_a_reaction_is_work(discovery: tuple[float, ...], last: float) -> None:
     run: Any = Run(1.2, 8.0, discovery=discovery)
     assert await_quiet(run, -1, ["bcdfgh"]) == pytest.approx(last)
+
+
+def test_a_client_that_computes_before_its_next_write_is_not_quiet() -> None:
+    run: Any = Run(0.1, 4.0, computes=(0.2, 3.9))
+    assert await_quiet(run, -1, ["bcdfgh"]) == pytest.approx(4.1)
 
 
 def test_discovery_before_the_first_request_is_no_reaction() -> None:
