@@ -154,9 +154,13 @@ class Reaction:
     @property
     def visible(self) -> Mapping[Effect, int]:
         """The effects that are expected: objects and fields if there are any, else requests, without those that write what is
-        about several copies."""
+        about several copies, and without Events beside other writes: a client does not send an Event again that was refused."""
         lasting = {one: count for one, count in self.effects.items() if one.is_state}
-        return lasting or {one: count for one, count in self.effects.items() if not (one.is_shared and one.detail[0] in WRITES)}
+        if lasting:
+            return lasting
+        requests = {one: count for one, count in self.effects.items() if not (one.is_shared and one.detail[0] in WRITES)}
+        others = {one: count for one, count in requests.items() if not is_event(one.resource)}
+        return others if any(one.detail[0] in WRITES for one in others) else requests
 
     @property
     def children(self) -> dict[str, int]:

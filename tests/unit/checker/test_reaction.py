@@ -91,6 +91,8 @@ def test_events_are_not_because_clients_may_drop_them(sample: Sample) -> None:
     sample.send("POST", f"{NAMESPACE}/events", {"metadata": {"name": "sample-bcdfgh.1"}, "involvedObject": involved})
     assert sample.states() == []
     assert [str(one) for one in sample.reaction().visible] == ["sends create events/sample-{}.1"]
+    sample.send("DELETE", f"{NAMESPACE}/configmaps/sample-bcdfgh")
+    assert [str(one) for one in sample.reaction().visible] == ["sends delete configmaps/sample-{}"]
 
 
 def test_what_the_client_has_removed_again_or_is_not_stored_is_not(sample: Sample) -> None:
