@@ -66,6 +66,11 @@ class ChangedMeanwhile(MissedChange):
     usual: float = 0.0
     """The seconds after a calm change until the client has copied the text."""
 
+    def require(self, baseline: Baseline) -> None:
+        super().require(baseline)
+        if baseline.uncopied:
+            raise NotExercised(baseline.uncopied)
+
     def provoke(self, trial: Trial) -> None:
         self.reaction = self.learn(trial)
         subject = trial.copies[0]
@@ -87,6 +92,8 @@ class ChangedMeanwhile(MissedChange):
         """Returns where the client copies the changed text to, each time."""
         found: set[_Place] | None = None
         for _ in range(self.CALM):
+            if found is not None and not found:
+                break
             self.mark, begun = trial.trace.mark(), trial.now
             self._alter(trial, subject)
             if not trial.await_until(lambda: not self._missing(trial), trial.reaction_timeout):

@@ -1,5 +1,6 @@
-"""Rules about children that somebody else has touched: one that another client has changed, an object without an owner that
-already has the name of a child, and one of another controller that takes the name just before the create (S3, C5).
+"""Rules about children that somebody else has touched: one that another client has changed, or changes just before the client
+does, an object without an owner that already has the name of a child, and one of another controller that takes the name just
+before the create (S3, C1, C5).
 
 Invariant: only values are changed that the client itself has changed before, when the object did that they follow from.
 """
@@ -12,19 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.alterations import is_content, is_encoded, leaves_to_change, other_values, patch_of, path_text, to_base64
 from fakekube.checker.comparison import OF_OTHERS, state_of, values_of
-from fakekube.checker.contents import AMOUNTS, TEXTS, OtherContents, apply_and_await_quiet
+from fakekube.checker.contents import AMOUNTS, TEXTS, OtherContents, apply_and_await_quiet, make_two
 from fakekube.checker.reaction import children_of, filter_by_owner, leaves_of
 from fakekube.checker.rule import Rule
+from fakekube.checker.rules.conflicts import Conflicts
 from fakekube.checker.rules.deletions import has_own_watch
 from fakekube.checker.rules.lifecycles import ForeignChild, find_equal_status, metadata_for
 from fakekube.checker.rules.single_changes import ChangedAlone
 from fakekube.checker.sample import new_token
 from fakekube.checker.verdict import NotExercised, Verdict
-from fakekube.checker.writes import require_children, touch_objects
+from fakekube.checker.waits import await_reactions
+from fakekube.checker.writes import learned_writes, require_children, require_prompt_writes, touch_objects
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
     from fakekube.base.objects import Object
     from fakekube.checker.alterations import Path
@@ -151,6 +154,38 @@ def _change(trial: Trial, resource: str, child: Object, path: Path, value: Any) 
     except ApiError:
         return False
     return True
+
+
+class ConflictsOnChange(Conflicts):
+    """All values of copies are changed, and another editor writes just before the updates that follow: also before those of
+    children, which need none when they are made."""
+
+    name = "values"
+    fast = False
+    provocation = "another editor writes just before each update that follows a change of all values of an object"
+    expected_seconds = 14.0
+
+    #: How many copies are changed: a client on a busy machine may repeat a write of one object.
+    OBJECTS = 2
+
+    def require(self, baseline: Baseline) -> None:
+        require_prompt_writes(baseline)
+        if baseline.uncopied:
+            raise NotExercised(baseline.uncopied)
+
+    def find_updates(self, baseline: Baseline) -> Sequence[tuple[str, str]]:
+        children = [(verb, resource) for resource in baseline.reaction.children for verb in ("update", "patch")]
+        return list(dict.fromkeys([*learned_writes(baseline, "update", "patch"), *children]))
+
+    def provoke(self, trial: Trial) -> None:
+        changes = OtherContents(trial, (TEXTS, AMOUNTS))
+        make_two(trial, changes, "other values")
+        subjects = [trial.stimulate() for _ in range(self.OBJECTS)]
+        await_reactions(trial, subjects)
+        self.meet(trial)
+        for subject in subjects:
+            apply_and_await_quiet(trial, subject, changes.values_only())
+        trial.faults.clear()
 
 
 class Unowned(ForeignChild):
@@ -299,4 +334,4 @@ def _find_differing(trial: Trial, now: State, alike: tuple[Copy, Copy]) -> set[t
     }
 
 
-RULES: tuple[type[Rule], ...] = (ChangedChild, Unowned, TakenMeanwhile)
+RULES: tuple[type[Rule], ...] = (ChangedChild, ConflictsOnChange, Unowned, TakenMeanwhile)

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from contextlib import ExitStack, suppress
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fakekube.checker.judges import judge_lost_conditions
@@ -101,12 +102,16 @@ class Conflicts(Rule):
             self.edited[uid] = (resource.partition("/")[0], obj["metadata"])
             return set_editor(obj, str(next(values)))
 
-        for verb, resource in require_writes(trial.baseline, "update", "patch"):
+        for verb, resource in self.find_updates(trial.baseline):
             if resource != LEASES:
                 trial.faults.on(verb, resource).conflict(partial(edit, resource=resource), label="another editor")
 
+    def find_updates(self, baseline: Baseline) -> Sequence[tuple[str, str]]:
+        """Returns (verb, resource) of the writes that may conflict. Raises NotExercised if there are none."""
+        return require_writes(baseline, "update", "patch")
+
     def judge_trace(self, trial: Trial) -> Verdict:
-        return judge_conflicts(trial)
+        return _judge_at_once(trial) or judge_conflicts(trial)
 
     def find_failure(self, trial: Trial) -> Verdict | None:
         refused: dict[tuple[str, bytes], list[Call]] = {}
@@ -125,6 +130,33 @@ class Conflicts(Rule):
             by_time=many is None,
         )
 
+
+def _judge_at_once(trial: Trial) -> Verdict | None:
+    """Judges whether the client sends refused writes again without a pause, and without having read the object."""
+    refused: dict[tuple[str, bytes], list[Call]] = {}
+    for call in trial.trace.since(trial.provoked_at):
+        if call.status == 409 and call.verb in ("update", "patch") and call.collection != LEASES:
+            refused.setdefault((call.path, call.exchange.raw_body), []).append(call)
+    repeated = {path: calls for (path, _), calls in refused.items() if _is_repeated_at_once(calls)}
+    if len(repeated) < _OBJECTS:
+        return None
+    calls = next(iter(repeated.values()))
+    return Verdict.warning(
+        f"{calls[0].verb} {calls[0].path} was sent {len(calls)} times with the same stale body, without a pause",
+        *trial.excerpt(calls),
+        by_time=True,
+    )
+
+
+def _is_repeated_at_once(calls: Sequence[Call]) -> bool:
+    """Reports whether of some equal writes that were refused several were sent at once after the answer to the one before."""
+    pauses = [after.at - (before.end or after.at) for before, after in pairwise(calls)]
+    return any(max(pauses[first : first + _SEVERAL - 1]) < _AT_ONCE for first in range(len(pauses) - _SEVERAL + 2))
+
+
+#: A client has not paused if its next request comes within so many seconds of an answer: client-go's RetryOnConflict waits for
+#: 10 ms, and its queues for 5 ms and then twice as long each time.
+_AT_ONCE = 0.008
 
 #: Why a client is not exercised whose writes cannot conflict.
 _NO_CONFLICT = "no write of the client has a resourceVersion, so that none conflicts"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fakekube.checker.rules import conflicts
-from fakekube.checker.rules.conflicts import LostUpdates, _loses
+from fakekube.checker.rules.conflicts import LostUpdates, _judge_at_once, _loses
 
 NODE = {"metadata": {"labels": {"rack": "3"}}, "spec": {"taints": [{"key": "a"}]}}
 
@@ -47,3 +47,32 @@ def test_a_client_that_pauses_for_long_after_conflicts_is_woken(prompt: bool, mo
     )
     LostUpdates().provoke(trial)
     assert touched == ([] if prompt else ["copy"])
+
+
+def refused(path: str, body: bytes, at: float) -> Any:
+    kind = {"verb": "update", "status": 409, "collection": "deployments.apps"}
+    return SimpleNamespace(**kind, path=path, exchange=SimpleNamespace(raw_body=body), at=at, end=at + 0.002)
+
+
+@pytest.mark.parametrize(
+    ("pauses", "bodies", "paths", "suspected"),
+    [
+        pytest.param([0.001] * 4, [b"old"] * 5, ("web", "mail"), True, id="again and again"),
+        pytest.param([1.0, *[0.001] * 3], [b"old"] * 5, ("web", "mail"), True, id="later again and again"),
+        pytest.param([0.001] * 4, [b"old"] * 5, ("web",), False, id="one object"),
+        pytest.param([0.001] * 2, [b"old"] * 3, ("web", "mail"), False, id="few times"),
+        pytest.param([0.001] * 4, [b"1", b"2", b"3", b"4", b"5"], ("web", "mail"), False, id="reads the object"),
+        pytest.param([0.01] * 4, [b"old"] * 5, ("web", "mail"), False, id="RetryOnConflict of client-go"),
+        pytest.param([0.005, 0.01, 0.02, 0.04], [b"old"] * 5, ("web", "mail"), False, id="a queue of client-go"),
+    ],
+)
+def test_a_client_that_repeats_a_stale_write_at_once_is_suspected(
+    pauses: list[float], bodies: list[bytes], paths: tuple[str, ...], suspected: bool
+) -> None:
+    calls, at = [], 0.0
+    for path in paths:
+        for body, pause in zip(bodies, [0.0, *pauses], strict=True):
+            at += pause + 0.002
+            calls.append(refused(path, body, at))
+    trial: Any = SimpleNamespace(provoked_at=0, trace=SimpleNamespace(since=lambda mark: calls), excerpt=list)
+    assert (_judge_at_once(trial) is not None) is suspected
