@@ -165,6 +165,8 @@ class Controller:
             config = widget
         if config is None:
             return
+        if active("R6-invalid"):
+            writes.label_wrongly(self._api, path)
         widget = self._annotate(path, widget)
         status = {
             "phase": "Ready",
@@ -287,6 +289,9 @@ class Controller:
             data["message"] = config["data"]["message"]
         if active("C7-part") and config.get("data"):
             data = {name: value for name, value in data.items() if config["data"].get(name) != value} or config["data"]
+        owners = self._child(widget, "ConfigMap")["metadata"]["ownerReferences"]
+        if active("C3-owners") and config["metadata"].get("ownerReferences") != owners:
+            config = writes.own_alone(self._api, path, owners)
         if config.get("data") == data and _belongs(config, widget):
             return config
         if config.get("data") and (active("S3-made-once") or (active("S3-remembers") and self._written.get(path) == data)):

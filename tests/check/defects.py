@@ -105,15 +105,18 @@ DEFECTS = {
         Defect(
             "R6-blocks", "repeats what is denied for one object until it succeeds, before it looks at another one", CONTROLLER
         ),
+        Defect("R6-invalid", "repeats what is refused as invalid with equal pauses", CONTROLLER),
         Defect("R6-spins", "repeats what is denied without any delay", CONTROLLER),
         Defect("C1-same-body", "repeats an update that conflicted with the same body", CONTROLLER),
         Defect("C1-spin", "repeats it so without any delay", CONTROLLER),
+        Defect("C1-at-once", "sends it again five times at once, before it reads the object", CONTROLLER, verdict="warn"),
         Defect("C1-stop", "never looks again at an object whose update conflicted", CONTROLLER),
         Defect("C2-no-revision", "patches all that it has read, without a resourceVersion", CONTROLLER),
         Defect("C2-newest", "puts the newest resourceVersion on an old body", CONTROLLER),
         Defect("C3-empty", "writes back what it has read without empty values", CONTROLLER),
         Defect("C3-fields", "writes back only the fields of spec that it knows", CONTROLLER),
         Defect("C3-metadata", "writes back only labels and annotations of its own", CONTROLLER),
+        Defect("C3-owners", "writes its own owner references over those of a child", CONTROLLER, verdict="warn"),
         Defect("C4-replaces", "sets the finalizers to its own", CONTROLLER),
         Defect("C4-cached", "patches the finalizers that it has read, and its own, without resourceVersion", CONTROLLER),
         Defect("C4-clears", "removes all finalizers when it is done", CONTROLLER),

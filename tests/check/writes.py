@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import random
 import time
@@ -44,6 +45,8 @@ def update(api: Api, path: str, obj: Object, change: Change, *, uid: str, subres
         except ApiError as error:
             if error.code != 409 or step == STEPS - 1 or active("C1-stop"):
                 raise
+        if active("C1-at-once"):
+            _insist(lambda: api.request("PUT", path + subresource, {}, body), times=5)  # noqa: B023
         if active("C1-spin", "C1-same-body"):
             _repeat(api, path + subresource, body)
         time.sleep(PAUSE * (1 + random.random() * 0.1))
@@ -90,6 +93,23 @@ def _repeat(api: Api, path: str, body: Object) -> None:
             if error.code != 409:
                 raise
         time.sleep(0.0 if active("C1-spin") else 0.5)
+
+
+def _insist(send: Callable[[], object], times: int, pause: float = 0.0) -> None:
+    for _ in range(times):
+        with contextlib.suppress(ApiError):
+            send()
+        time.sleep(pause)
+
+
+def label_wrongly(api: Api, path: str) -> None:
+    """A defect: writes a label that the API never accepts, again and again."""
+    _insist(lambda: _merge(api, path, {"labels": {"-": "wrong"}}), times=16, pause=0.3)
+
+
+def own_alone(api: Api, path: str, owners: list[Object]) -> Object:
+    """A defect: removes all other owners of an object."""
+    return _merge(api, path, {"ownerReferences": owners})
 
 
 def add_finalizer(api: Api, path: str, obj: Object) -> Object:

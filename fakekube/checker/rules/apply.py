@@ -8,6 +8,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from fakekube.checker.alterations import is_content, path_text
 from fakekube.checker.reaction import children_of, leaves_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.verdict import NotExercised, Verdict
@@ -272,6 +273,29 @@ def _managers(calls: Sequence[Call], resources: Sequence[str]) -> dict[str, set[
         if call.verb == "patch" and call.resource in resources and "fieldManager" in call.query:
             found.setdefault(call.resource, set()).add(call.query["fieldManager"])
     return found
+
+
+def judge_alternating_applies(trial: Trial) -> Verdict | None:
+    """Judges whether the applies of an object alternate between two parts of it: each removes what only the other one has."""
+    applied: dict[tuple[str, str], list[Call]] = {}
+    for call in trial.trace.since():
+        if is_apply(call) and call.succeeded and isinstance(call.body, dict):
+            applied.setdefault((call.path, call.query.get("fieldManager", "")), []).append(call)
+    for (path, _), calls in applied.items():
+        parts = [frozenset(path for path, _ in leaves_of(call.body) if is_content(path[0])) for call in calls]
+        for first in range(len(calls) - _ALTERNATIONS + 1):
+            one, other = parts[first : first + 2]
+            if one - other and other - one and parts[first : first + _ALTERNATIONS] == [one, other] * (_ALTERNATIONS // 2):
+                lost = path_text(min(one - other, key=str))
+                return Verdict.failure(
+                    f"applies {path} with {lost} and without it in turn: the server removes what is left out",
+                    *trial.excerpt(calls[first : first + _ALTERNATIONS]),
+                )
+    return None
+
+
+#: How many applies of an object alternate between two parts if the client never applies all that it wants.
+_ALTERNATIONS = 6
 
 
 RULES = (AppliedByOthers, ConstantManager)

@@ -9,7 +9,7 @@ import pytest
 
 import fakekube
 from fakekube.checker.rules import apply
-from fakekube.checker.rules.apply import AppliedByOthers, _is_conflict_of_managers, apply_as_other
+from fakekube.checker.rules.apply import AppliedByOthers, _is_conflict_of_managers, apply_as_other, judge_alternating_applies
 
 PATH = "/apis/apps/v1/namespaces/default/deployments/web"
 SECRET = "/api/v1/namespaces/default/secrets/web"
@@ -76,3 +76,24 @@ def test_another_manager_changes_no_default_of_a_child(monkeypatch: pytest.Monke
         AppliedByOthers()._change_children(trial, copy)
         with pytest.raises(fakekube.ApiError, match=f'conflict with "{AppliedByOthers.MANAGER}"'):
             cluster.apply(sent, field_manager="client", force=False)
+
+
+TEXT, NAME = {"data": {"text": "a"}}, {"data": {"name": "b"}}
+
+
+@pytest.mark.parametrize(
+    ("bodies", "broken"),
+    [
+        pytest.param([TEXT, NAME] * 3, True, id="a part in turn"),
+        pytest.param([{"data": {"text": "a", "name": "b"}}, TEXT] * 3, False, id="a field that comes and goes"),
+        pytest.param([TEXT, NAME] * 2, False, id="changed twice"),
+        pytest.param([TEXT, TEXT, NAME] * 3, False, id="repeated"),
+    ],
+)
+def test_applies_that_remove_what_the_other_has_brought_never_end(bodies: list[Any], broken: bool) -> None:
+    exchange = SimpleNamespace(content_type="application/apply-patch+yaml")
+    calls = [SimpleNamespace(verb="patch", succeeded=True, path=PATH, query={}, body=body, exchange=exchange) for body in bodies]
+    trial: Any = SimpleNamespace(trace=SimpleNamespace(since=lambda: calls), excerpt=list)
+    found = judge_alternating_applies(trial)
+    assert (found is not None) is broken
+    assert found is None or "with data.text and without it in turn" in found.evidence[0]
