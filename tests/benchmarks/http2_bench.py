@@ -171,7 +171,7 @@ def median_of_events(bench: Bench, received: Callable[[int], None]) -> float:
         changed = bench.connection.exchange(
             bench.connection.prepare("PATCH", bench.path("configmaps/a"), change, "application/merge-patch+json")
         )
-        received(len(changed) - 1 + len(b'{"type":"MODIFIED","object":}\n'))
+        received(changed - 1 + len(b'{"type":"MODIFIED","object":}\n'))
         times.append(time.perf_counter() - begin)
     return sorted(times)[len(times) // 2] * 1000
 
