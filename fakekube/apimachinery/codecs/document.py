@@ -200,25 +200,14 @@ class Document:
         with suppress(AttributeError):
             del self.object
 
-    def encoding(
-        self, key: Hashable, make: Callable[[StoredObject], V], make_by_text: Callable[[Document], V | None] | None = None
-    ) -> V:
+    def encoding(self, key: Hashable, make: Callable[[StoredObject], V]) -> V:
         """Returns `make(object)`, cached by key.
 
         Concurrent threads may each call `make`; all get equal values, and one of them is cached.
-
-        Args:
-            key: of the cache.
-            make: makes the encoding.
-            make_by_text: makes the same of a document's text if that is possible, else returns None.
         """
         made = self._made.get(key)
         if made is not None:
             return made  # type: ignore[no-any-return]
-        if make_by_text is not None:
-            made = make_by_text(self)
-            if made is not None:
-                return self._made.setdefault(key, made)  # type: ignore[no-any-return]
         try:
             tree = _get_tree(self)
         except AttributeError:
@@ -464,8 +453,20 @@ def encodings_of(
     make: Callable[[StoredObject], V],
     make_by_text: Callable[[Document], V | None] | None = None,
 ) -> list[V]:
-    """Returns the `encoding` of each document, for encodings that are never empty."""
-    return [document._made.get(key) or document.encoding(key, make, make_by_text) for document in documents]
+    """Returns the `encoding` of each document, for encodings that are never empty.
+
+    Args:
+        documents: the documents.
+        key, make: as for `encoding`.
+        make_by_text: makes the same of a document's text if that is possible, else returns None.
+    """
+    if make_by_text is None:
+        return [document._made.get(key) or document.encoding(key, make) for document in documents]
+    found = []
+    for document in documents:
+        made = document._made.get(key) or make_by_text(document)
+        found.append(document.encoding(key, make) if made is None else document._made.setdefault(key, made))
+    return found
 
 
 def encode_all(documents: Iterable[Document], makers: Mapping[Hashable, Callable[[StoredObject], bytes]]) -> None:

@@ -13,6 +13,7 @@ import struct
 from array import array
 from collections.abc import Callable, Sequence
 from itertools import chain, pairwise
+from operator import itemgetter
 from typing import Final
 
 import orjson
@@ -71,7 +72,7 @@ Ends = Sequence[int]
 class _Template:
     """The texts of objects that differ only in some strings, and their encoding."""
 
-    __slots__ = ("_body", "_ends", "_order", "_pieces", "_times", "_varying", "equal", "is_learned", "openings", "unpack")
+    __slots__ = ("_body", "_choose", "_ends", "_text", "_times", "_varying", "equal", "is_learned", "openings", "unpack")
 
     def __init__(self, body: bytes, ends: Ends, varying: frozenset[Span] = frozenset()) -> None:
         """
@@ -89,11 +90,11 @@ class _Template:
         self.is_learned = False
         self.openings: dict[int, bytes] = {}
         """What is encoded before a name, by its length."""
-        self._pieces: list[bytes] = []
-        """The encoding from before the name on: every other piece is in place of a string. Empty if it is not known."""
-        self._order: list[int] = []
-        """The numbers of the strings in the order in which they are encoded; the name is the first string."""
-        self._times: dict[int, int] = {}
+        self._text = b""
+        """The encoding, to be formatted with what is before the name and with the strings. Empty if it is not known."""
+        self._choose: Callable[[Sequence[bytes]], tuple[bytes, ...]] = tuple
+        """Returns these from the strings, which the opening follows, in the order in which they are encoded."""
+        self._times: tuple[tuple[int, int], ...] = ()
         """The numbers of the strings that are times, with the lengths of their encodings."""
 
     def widen(self, body: bytes) -> _Template | None:
@@ -114,21 +115,17 @@ class _Template:
             encode_time: encodes times.
         """
         texts = b"".join(strings)
-        if not self._pieces or not texts.isascii() or _ESCAPE in texts or _QUOTE in texts:
+        if not self._text or not texts.isascii() or _ESCAPE in texts or _QUOTE in texts:
             return None
-        if self._times:
-            strings = list(strings)
-            for number, length in self._times.items():
-                try:
-                    made = strings[number] = encode_time(strings[number].decode())
-                except ValueError:
-                    return None
+        filled = [*strings, opening]
+        try:
+            for number, length in self._times:
+                made = filled[number] = encode_time(filled[number].decode())
                 if len(made) != length:
                     return None
-        pieces = self._pieces.copy()
-        pieces[0] = opening
-        pieces[1::2] = [strings[number] for number in self._order]
-        return b"".join(pieces)
+        except ValueError:
+            return None
+        return self._text % self._choose(filled)
 
     def learn(self, strings: Sequence[bytes], encode: Encode, encode_time: EncodeTime) -> None:
         """Finds these strings in the encoding of an object, which remains unknown if it does not have each once."""
@@ -142,13 +139,13 @@ class _Template:
         except (EncodeError, orjson.JSONDecodeError):
             # One of them must have a form, such as that of a Secret's data, or is what follows a string that ends with a colon.
             return
-        times: dict[int, int] = {}
+        times: list[tuple[int, int]] = []
         places: list[tuple[int, int, int]] = []
         for number, mark in enumerate(marks):
             shown = mark
             if _is_time(mark) and mark not in made:
                 shown = encode_time(mark.decode())
-                times[number] = len(shown)
+                times.append((number, len(shown)))
             if len(mark) < _SHORTEST_MARK:
                 others = [*marks[:number], b"^" * len(mark), *marks[number + 1 :]]
                 begin = _find_change(made, self._encode_with(others, encode), len(mark))
@@ -159,8 +156,10 @@ class _Template:
             places.append((begin, begin + len(shown), number))
         places.sort()
         ends = [0, *(end for begin, stop, _ in places for end in (begin, stop)), len(made)]
-        self._order, self._times = [number for _, _, number in places], times
-        self._pieces = [made[begin:end] for begin, end in pairwise(ends)]
+        pieces = [made[begin:end].replace(b"%", b"%%") for begin, end in pairwise(ends)]
+        self._text = b"%b" + b"%b".join([b"", *pieces[2::2]])
+        self._choose = itemgetter(-1, *[number for _, _, number in places])
+        self._times = tuple(times)
 
     def _encode_with(self, strings: Sequence[bytes], encode: Encode) -> bytes:
         """Returns the encoding of such an object with these strings."""
