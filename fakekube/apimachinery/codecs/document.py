@@ -223,7 +223,8 @@ class Document:
                 return text, _end_of_metadata(_get_tree(self), text)
             except AttributeError:  # another thread has packed it meanwhile
                 pass
-        return self._text(), self._end
+        packed = self._packed
+        return packed if isinstance(packed, bytes) else packed.decompress(), self._end
 
     def find_description(self) -> bytes | None:
         """Returns the metadata after the creationTimestamp without managedFields, each member after a comma.
@@ -249,11 +250,11 @@ class Document:
         # Without an escape each quote delimits a string, and without a brace all strings are metadata's own.
         if _ESCAPE in identity or _BRACE in identity:
             return None
-        name = identity[: identity.find(b'"')]
-        if not json.is_canonical(name, floats=False):
+        if text is not self._json and not json.is_canonical(identity, floats=False):
             return None
         start = stop + len(_BEFORE_CREATED)
         after = text.find(b'"', start)
+        name = identity[: identity.find(b'"')]
         return name, text[start:after], text.startswith(_BEFORE_DELETION, after), text[end:]
 
     @property

@@ -244,6 +244,8 @@ def convertor_for(group: str, version: str, plural: str, *, scale: bool = False,
 # run.
 
 
+Around = tuple[bytes, bytes]
+"""What is before and after a part that differs."""
 Template = bytes
 """A row up to its object: JSON, in which each time whose age is shown stands between two `_AGE`s."""
 
@@ -259,12 +261,15 @@ class Rows:
 
     __slots__ = ("_ages", "_parts")
 
-    def __init__(self, convertor: TableConvertor, documents: Sequence[Document], carried: Sequence[bytes]) -> None:
+    def __init__(
+        self, convertor: TableConvertor, documents: Sequence[Document], carried: Sequence[bytes], around: Around = (b"", b"")
+    ) -> None:
         """
         Args:
             convertor: of the resource.
             documents: the objects of the rows.
             carried: the JSON of the `object` of each row.
+            around: what each of these stands between.
         """
         templates = encodings_of(documents, *template_maker(convertor), _template_maker_of_parts(convertor))
         if convertor.order is not None:
@@ -275,14 +280,15 @@ class Rows:
         """The pieces of the table, with times at the positions of ages."""
         self._ages: dict[int, bytes] = {}
         """The positions of ages among the pieces, with the times whose ages are inserted there."""
+        opening, closing = around[0], around[1] + b"},"
         for template, whole in zip(templates, carried, strict=True):
             first = len(self._parts)
             pieces = template.split(_AGE)
-            self._parts += (*pieces, whole, b"},")
+            self._parts += (*pieces, opening, whole, closing)
             for place in range(1, len(pieces), 2):
                 self._ages[first + place] = pieces[place]
         if self._parts:
-            self._parts[-1] = b"}"
+            self._parts[-1] = closing[:-1]
 
     def __len__(self) -> int:
         return len(self._parts)
@@ -490,31 +496,42 @@ def partial_metadata(
     return {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata}
 
 
-def json_maker(
-    api_version: str, resource: tuple[str, str] = ("", ""), *, custom: bool = False
-) -> tuple[Hashable, Callable[[StoredObject], bytes]]:
+def json_maker(resource: tuple[str, str] = ("", ""), *, custom: bool = False) -> tuple[Hashable, Callable[[StoredObject], bytes]]:
     """Returns the cache key of the compact JSON of the metadata of stored objects, and the function that makes it."""
 
     def make(obj: StoredObject) -> bytes:
-        return json.dumps(partial_metadata(obj, api_version, resource, custom=custom), floats=False)
+        return json.dumps(partial_metadata(obj, "", resource, custom=custom)["metadata"], floats=False)
 
-    return ("partial json", api_version), make
+    return "metadata json", make
 
 
-def metadata_json(
-    documents: Sequence[Document], api_version: str, resource: tuple[str, str] = ("", ""), *, custom: bool = False
-) -> list[bytes]:
+def metadata_json(documents: Sequence[Document], resource: tuple[str, str] = ("", ""), *, custom: bool = False) -> list[bytes]:
     """Returns the compact JSON of the metadata of stored objects, which is cut out of theirs where that is possible."""
-    key, make = json_maker(api_version, resource, custom=custom)
+    key, make = json_maker(resource, custom=custom)
     if custom:
         return encodings_of(documents, key, make)
-    opening = json.dumps(partial_metadata({}, api_version))[: -len(b"{}}")]
     hidden = _FIELDS_IN_ANNOTATIONS.get(resource, "").encode()
     cuts = [document.cut_metadata() for document in documents]
     return [
-        document.encoding(key, make) if cut is None or (hidden and hidden in cut) else b"%b%b}" % (opening, cut)
+        document.encoding(key, make) if cut is None or (hidden and hidden in cut) else cut
         for document, cut in zip(documents, cuts, strict=True)
     ]
+
+
+def around_metadata(api_version: str) -> Around:
+    """Returns what the metadata stands between in a PartialObjectMetadata as compact JSON."""
+    return json.dumps(partial_metadata({}, api_version))[: -len(b"{}}")], b"}"
+
+
+def metadata_items(
+    documents: Sequence[Document], api_version: str, resource: tuple[str, str] = ("", ""), *, custom: bool = False
+) -> Items:
+    """Returns the PartialObjectMetadata of stored objects as the items of a list in compact JSON."""
+    parts, (opening, closing) = metadata_json(documents, resource, custom=custom), around_metadata(api_version)
+    if parts:
+        parts[0] = opening + parts[0]
+        parts[-1] += closing
+    return Items(parts, b"%b,%b" % (closing, opening))
 
 
 def reader(api_version: str, resource: tuple[str, str] = ("", ""), *, custom: bool = False) -> Callable[[Document], Document]:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from fakekube.apimachinery.codecs import formats
-from fakekube.apimachinery.codecs.document import Chunks, Document, Items, encode_all
+from fakekube.apimachinery.codecs.document import Chunks, Document, encode_all
 from fakekube.apimachinery.codecs.formats import Kind
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apimachinery.printers import custom, table
@@ -78,8 +78,7 @@ def _transform_list(scope: Scope, chosen: MediaType, listing: Listing, metadata:
         if resource.custom:
             documents = conversion.all_shown(resource, documents)
         if chosen.format == "json" and not chosen.pretty:
-            parts = table.metadata_json(documents, api_version, (resource.group, resource.plural), custom=resource.custom)
-            return Items(parts, b",")
+            return table.metadata_items(documents, api_version, (resource.group, resource.plural), custom=resource.custom)
         return form.items(map(_metadata_of(scope, api_version), documents), kind)
 
     kept = listing.encoding((form, kind, scope.resource), items)
@@ -201,16 +200,17 @@ class _Rows:
         whole = None if carried is None else self._kind.add_type_meta(carried.object) if carried is shown else carried.object
         return Row((shown if self._custom else stored).object, whole)
 
-    def parts(self, convertor: TableConvertor, pairs: Pairs) -> tuple[list[Document], list[bytes]]:
-        """Returns the arguments of `apimachinery.printers.table`: the printed cells, and the JSON of the objects in the rows."""
+    def parts(self, convertor: TableConvertor, pairs: Pairs) -> tuple[list[Document], list[bytes], table.Around]:
+        """Returns arguments of `table.Rows`: the printed objects, the JSON of those in the rows, and what that stands between."""
         stored, shown = pairs
         printed = shown if self._custom else stored
         if self._include in _METADATA:
             if self._custom:
-                makers = (table.template_maker(convertor), table.json_maker(self._api_version, self._resource, custom=True))
+                makers = (table.template_maker(convertor), table.json_maker(self._resource, custom=True))
                 encode_all(printed, dict(makers))
-            return printed, table.metadata_json(printed, self._api_version, self._resource, custom=self._custom)
-        return printed, list(map(self._carried_json, stored, shown))
+            carried = table.metadata_json(printed, self._resource, custom=self._custom)
+            return printed, carried, table.around_metadata(self._api_version)
+        return printed, list(map(self._carried_json, stored, shown)), (b"", b"")
 
     def _carried_json(self, stored: Document, shown: Document) -> bytes:
         carried = self._get_row_object(stored, shown)

@@ -49,12 +49,12 @@ def test_json_of_metadata_is_cut_out_of_that_of_objects_or_made() -> None:
         {"metadata": {"name": "d"}, "data": {"a": "b"}},
     ]
     for resource in (("", "pods"), ("apps", "deployments")):
-        expected = [json.dumps(table.partial_metadata(obj, V1, resource)) for obj in objects]
+        expected = b",".join(json.dumps(table.partial_metadata(obj, V1, resource)) for obj in objects)
         documents = [Document(dict(obj)) for obj in objects]
-        assert table.metadata_json(documents, V1, resource) == expected
+        assert b"".join(table.metadata_items(documents, V1, resource)) == expected
         documents = [Document(dict(obj)) for obj in objects]
         for number, document in enumerate(documents):
             assert document.json
             if number % 2:
                 document.pack()
-        assert table.metadata_json(documents, V1, resource) == expected
+        assert b"".join(table.metadata_items(documents, V1, resource)) == expected
