@@ -5,8 +5,8 @@ Resources with a watch cache differ from those without (events) in two points: a
 read waits for some time for a revision in the future.
 
 Selectors are applied while reading, and a page ends when it is full. A requirement that a label or field has one of some
-values is a condition of the store, which has an index for each attribute that was selected by; other requirements (`!=`,
-`notin`, `exists` …) are evaluated on each object.
+values is a condition of the store, which has an index for each attribute that was selected by; several requirements, other ones
+(`!=`, `notin`, `exists` …), and those of reads at an old revision are evaluated on each object.
 
 Specified by: "Resource versions" and "Retrieving large results sets in chunks" in Kubernetes API Concepts;
 k8s.io/apiserver/pkg/storage (selection_predicate.go, cacher, cacher/delegator, etcd3).
@@ -81,7 +81,10 @@ class _Field:
 
 def candidates(scope: Scope, options: ListOptions) -> Callable[..., Page[Document] | Selection[Document]]:
     """Returns the store's read (`page` or `select`) that finds all matching objects, and few others."""
-    conditions = _conditions(scope.resource, options)
+    return _read_by(scope, _conditions(scope.resource, options))
+
+
+def _read_by(scope: Scope, conditions: list[Condition[Document]]) -> Callable[..., Page[Document] | Selection[Document]]:
     return partial(scope.bucket.select, conditions, scope.prefix) if conditions else partial(scope.bucket.page, scope.prefix)
 
 
@@ -102,6 +105,12 @@ def _conditions(resource: Resource, options: ListOptions) -> list[Condition[Docu
         if one.operator == "=" and one.field in readers
     ]
     return [*labels, *fields]
+
+
+def _are_all_requirements(conditions: Sequence[Condition[Document]], options: ListOptions) -> bool:
+    """Reports whether what the store finds now is what matches: the only requirement is a condition, which its index decides."""
+    requirements = len(options.labels.requirements) + len(options.fields.requirements)
+    return len(conditions) == requirements == 1 and options.shards is None
 
 
 _TOO_OLD_LIST = "The resourceVersion for the provided list is too old."
@@ -305,14 +314,16 @@ def _selected_page(scope: Scope, options: ListOptions, view: View, matches: Matc
     name = _single_name(scope, options)
     if name is not None:
         return _list_single(scope, view, name, matches)
-    read = candidates(scope, options)
+    conditions = _conditions(scope.resource, options)
+    read, all_match = _read_by(scope, conditions), _are_all_requirements(conditions, options)
     step = _STEP if view.limit else 0
     start, revision = view.start, view.revision
     matching: list[Record[Document]] = []
     while True:
         found = read(start=start, limit=step, revision=revision)
-        records, revision = found.records, found.revision  # all steps read the same revision
-        matching += _select(scope, records, matches)
+        records = found.records
+        matching += records if all_match and revision is None else _select(scope, records, matches)
+        revision = found.revision  # all steps read the same revision
         if view.limit and len(matching) >= view.limit:
             del matching[view.limit :]
             listing = Listing(matching, revision, _token_if_more(scope, matching[-1].key, revision))
