@@ -92,6 +92,10 @@ class RuleReport:
         """Reports whether this rule, or one of its provocations, has a failure that is not accepted."""
         return one.accepted is None and (one.verdict == Outcome.FAIL or (self.is_strict and one.verdict == Outcome.WARN))
 
+    def shows(self, one: ProvocationReport) -> bool:
+        """Reports whether the verdict of this rule is that of one of its provocations."""
+        return one.verdict == self.verdict and (one.accepted is None) == (self.accepted is None)
+
     @property
     def shown_verdict(self) -> str:
         """The verdict as people read it: "accepted" for an accepted failure or warning."""
@@ -517,7 +521,7 @@ def _table_row(rule: RuleReport) -> str:
 def _options_to_repeat(rule: RuleReport) -> str:
     """Returns the options with which the check shows the verdict of a rule again. What is looked for in every run needs the rule
     of the run in which it was found."""
-    one = next((one for one in rule.provocations if one.verdict == rule.verdict), None)
+    one = next(filter(rule.shows, rule.provocations), None)
     if one is None:
         return f"--rules {rule.id}"
     if not one.provocation.startswith(IN_EVERY_RUN):
@@ -595,7 +599,7 @@ def _name_of(key: str) -> str:
 def _verdict(rule: RuleReport, report: CheckResult, names: dict[str, str]) -> dict[str, Any]:
     """Returns a row of the page."""
     keys = [one.key for one in rule.provocations if one.key in report.traces]
-    best = next((one.key for one in rule.provocations if one.key in keys and one.verdict == rule.verdict), None)
+    best = next((one.key for one in rule.provocations if one.key in keys and rule.shows(one)), None)
     reason = rule.evidence[0] if rule.evidence else ""
     return {
         "rule": rule.id,

@@ -282,7 +282,7 @@ def judge_alternating_applies(trial: Trial) -> Verdict | None:
         if is_apply(call) and call.succeeded and isinstance(call.body, dict):
             applied.setdefault((call.path, call.query.get("fieldManager", "")), []).append(call)
     for (path, _), calls in applied.items():
-        parts = [frozenset(path for path, _ in leaves_of(call.body) if is_content(path[0])) for call in calls]
+        parts = [frozenset(place for place, _ in leaves_of(call.body) if is_content(place[0])) for call in calls]
         for first in range(len(calls) - _ALTERNATIONS + 1):
             one, other = parts[first : first + 2]
             if one - other and other - one and parts[first : first + _ALTERNATIONS] == [one, other] * (_ALTERNATIONS // 2):

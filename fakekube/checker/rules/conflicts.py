@@ -114,12 +114,9 @@ class Conflicts(Rule):
         return _judge_at_once(trial) or judge_conflicts(trial)
 
     def find_failure(self, trial: Trial) -> Verdict | None:
-        refused: dict[tuple[str, bytes], list[Call]] = {}
-        for call in trial.trace.since(trial.provoked_at):
-            if call.status == 409 and call.verb in ("update", "patch") and call.collection != LEASES:
-                refused.setdefault((call.path, call.exchange.raw_body), []).append(call)
-        many = next((calls for calls in refused.values() if len(calls) >= _MANY), None)
-        stale = [calls for calls in refused.values() if _is_repeated_knowingly(trial, calls)]
+        refused = _equal_refused(trial)
+        many = next((calls for calls in refused if len(calls) >= _MANY), None)
+        stale = [calls for calls in refused if _is_repeated_knowingly(trial, calls)]
         if many is None and len({calls[0].path for calls in stale}) < _OBJECTS:
             return None
         worst = stale[0] if many is None else many
@@ -131,16 +128,21 @@ class Conflicts(Rule):
         )
 
 
-def _judge_at_once(trial: Trial) -> Verdict | None:
-    """Judges whether the client sends refused writes again without a pause, and without having read the object."""
+def _equal_refused(trial: Trial) -> list[list[Call]]:
+    """Returns the updates and patches since the provocation that conflicted, those that are equal together."""
     refused: dict[tuple[str, bytes], list[Call]] = {}
     for call in trial.trace.since(trial.provoked_at):
         if call.status == 409 and call.verb in ("update", "patch") and call.collection != LEASES:
             refused.setdefault((call.path, call.exchange.raw_body), []).append(call)
-    repeated = {path: calls for (path, _), calls in refused.items() if _is_repeated_at_once(calls)}
-    if len(repeated) < _OBJECTS:
+    return list(refused.values())
+
+
+def _judge_at_once(trial: Trial) -> Verdict | None:
+    """Judges whether the client sends refused writes again without a pause, and without having read the object."""
+    repeated = [calls for calls in _equal_refused(trial) if _is_repeated_at_once(calls)]
+    if len({calls[0].path for calls in repeated}) < _OBJECTS:
         return None
-    calls = next(iter(repeated.values()))
+    calls = repeated[0]
     return Verdict.warning(
         f"{calls[0].verb} {calls[0].path} was sent {len(calls)} times with the same stale body, without a pause",
         *trial.excerpt(calls),
