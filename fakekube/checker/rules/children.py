@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fakekube.checker.alterations import is_content, is_encoded, leaves_to_change, other_values, patch_of, path_text, to_base64
 from fakekube.checker.comparison import OF_OTHERS, state_of, values_of
 from fakekube.checker.contents import AMOUNTS, TEXTS, OtherContents, apply_and_await_quiet, make_two
+from fakekube.checker.provocations import Budget
 from fakekube.checker.reaction import children_of, filter_by_owner, leaves_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules.conflicts import Conflicts
@@ -296,24 +297,31 @@ class TakenMeanwhile(ForeignChild):
     #: How many children find their names taken at most, each that of another copy.
     MOST = 6
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._met: list[str] = []
+        """The tokens of the copies whose child has been created."""
+
     def provoke(self, trial: Trial) -> None:
         owner = self._create_owner(trial)
         taken = list(islice(self.takeable(trial), self.MOST))
         subjects = [self._meet(trial, effect, child, owner) for effect, child in taken]
-        if not trial.await_until(lambda: len(self.foreign) == len(subjects) > 0, trial.reaction_timeout):
+        trial.await_until(lambda: len(self._met) == len(subjects), trial.reaction_timeout)
+        if not subjects or len(self.foreign) < len(subjects):
             raise NotExercised("the client creates no object that may belong to another controller")
         self.observe(trial, subjects)
 
     def _meet(self, trial: Trial, effect: Effect, child: Object, owner: Object | None) -> Copy:
         """Makes a copy whose child of one kind finds its name taken: the first 409 may end the work for a copy."""
-        token, taken = new_token(trial.random), list[str]()
+        token = new_token(trial.random)
         metadata = metadata_for(effect, token, owner)
+        budget = Budget(1)
 
         def take(exchange: Exchange) -> None:
             name = (exchange.body.get("metadata") or {}).get("name") if isinstance(exchange.body, dict) else ""
-            if name == metadata["name"] and not taken:
-                taken.append(name)
+            if name == metadata["name"] and budget.take(name):
                 self._add_foreign(trial, effect.resource, child, metadata, (trial.copies[0].token, token))
+                self._met.append(token)
 
         trial.faults.on("create", effect.resource).intercept(take, label="its name is taken")
         subject = trial.stimulate(token=token)
