@@ -14,7 +14,7 @@ from fakekube.checker.alterations import changes_of_all, from_base64, is_content
 from fakekube.checker.provocations import Budget
 from fakekube.checker.reaction import children_of, leaves_of
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.apply import AppliedByOthers, applied_resources
+from fakekube.checker.rules.apply import AppliedByOthers, applied_resources, judge_alternating_applies
 from fakekube.checker.rules.revisions import MoreDigits
 from fakekube.checker.rules.sieve import MissedChange
 from fakekube.checker.trace import mentions
@@ -218,6 +218,9 @@ class AppliedAfterChange(MissedChange):
                     f"{fresh.names()[0]}, which has had the same texts from the beginning, have it"
                 )
                 return
+
+    def find_failure(self, trial: Trial) -> Verdict | None:
+        return judge_alternating_applies(trial)
 
     def _make_changed(self, trial: Trial) -> Copy:
         """Creates a copy that has the change from the beginning, and waits for the reaction."""
