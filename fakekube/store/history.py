@@ -23,7 +23,7 @@ from operator import attrgetter
 from typing import Generic, NamedTuple, TypeVar
 
 from fakekube.store.timeline import Retention
-from fakekube.store.values import Event
+from fakekube.store.values import VISITED, Event, untrack
 from fakekube.store.versions import EVERYTHING, Keys, SortedKeys, Span, Versions
 
 V = TypeVar("V")
@@ -75,6 +75,8 @@ class History(Generic[V]):
     def append(self, event: Event[V], retention: Retention) -> None:
         """Appends an event, and drops from the cached window the events that exceed its limits, and their encodings."""
         self._events.append(event)
+        if not len(self._events) % VISITED:  # also of a copy, which is visited at first
+            untrack(self._events)
         self.end += 1
         while (size := self.end - self._cached) > retention.window_minimum and (
             size > retention.window_maximum or event.time - self._events[self._cached - self._first].time > retention.window_age

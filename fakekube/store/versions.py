@@ -7,7 +7,7 @@ the head if there is no later event. A deleted key stays in a second sorted set,
 So the cost of a page is proportional to its size; at an old revision, also to the number of keys in its range that were
 created or deleted since. Not thread-safe: `Bucket` holds the lock.
 
-What a large bucket holds is not visited by the cyclic collector (`values.untrack`).
+What a large bucket holds is not visited by the cyclic collector (`values.untrack`), nor are its own large containers.
 
 The keys of a `SortedKeys` are in chunks of bounded size, so that an insertion moves only the rest of one chunk. `_lasts` has the
 last key of each chunk: a bisection of it finds the chunk, a bisection of the chunk the position. No chunk is empty. Counts use
@@ -80,6 +80,7 @@ class SortedKeys:
         self._chunks.insert(place + 1, chunk[middle:])
         self._lasts.insert(place, chunk[middle - 1])
         del chunk[middle:]
+        untrack(chunk, self._chunks[place + 1])
 
     def remove(self, key: str) -> None:
         """Removes a key that is in the set."""
@@ -189,7 +190,8 @@ class Versions(Generic[V]):
             if key in self._undo:
                 self._gone.remove(key)
         if len(self.heads) > VISITED:
-            untrack(event, undo, record, None if record is None else record.value)
+            # The dicts are visited again after a new entry.
+            untrack(event, undo, record, None if record is None else record.value, self.heads, self._undo)
 
     def forget(self, events: Iterable[Event[V]], revision: int) -> None:
         """Drops what only reads before `revision` need; `events` are the events up to it that were not dropped before."""

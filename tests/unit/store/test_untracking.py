@@ -41,6 +41,8 @@ def test_changes_of_a_large_bucket_are_not_visited(bucket: Bucket[Value]) -> Non
             bucket.commit(f"{number}", None, lambda _: Value())
         visited = sum(any(map(gc.is_tracked, one)) for one in held(bucket))
         assert visited == VISITED, turn
+        contents = bucket._contents
+        assert not any(map(gc.is_tracked, (contents.history.all(), contents.versions.heads))), turn
 
 
 def test_what_is_not_visited_is_freed_with_its_last_reference() -> None:
