@@ -29,6 +29,12 @@ _NOT_TLS = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an H
 _DER = 2
 """The argument for DER of `public_bytes` of the certificates of the ssl module."""
 
+_HOLD: Any = getattr(socket, "TCP_CORK", None)
+"""The option of Linux that holds back what does not fill a segment; None on other systems.
+
+OpenSSL writes each record by itself. Of several ones a segment is made, which the system delivers at once.
+"""
+
 _ATTRIBUTES = {"commonName": "CN", "organizationName": "O"}
 
 
@@ -174,8 +180,15 @@ class TLSTransport(Transport):
         return self.receive_ready()
 
     def send_ready(self, data: bytes | bytearray | memoryview) -> int:
+        holds = _HOLD is not None and len(data) > RECEIVE_BYTES
         try:
-            return self._socket.send(data)
+            if holds:
+                self._socket.setsockopt(socket.IPPROTO_TCP, _HOLD, 1)
+            try:
+                return self._socket.send(data)
+            finally:
+                if holds:
+                    self._socket.setsockopt(socket.IPPROTO_TCP, _HOLD, 0)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return 0
         except OSError as error:

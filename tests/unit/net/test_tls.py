@@ -210,7 +210,10 @@ def test_server_stop_sends_tls_close_notify(secure: Secure, topic: Any, make_cur
 
 def test_a_transport_that_does_not_block_sends_and_receives_all(given: Credentials, context: ssl.SSLContext) -> None:
     """As that of a parked connection, whose client reads late: OpenSSL takes a part of the data, and gets them again."""
-    near, far = socket.socketpair()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        near, (far, _) = socket.create_connection(listener.getsockname()), listener.accept()
+    far.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 17)
+    far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for end in (near, far):
         end.settimeout(TIMEOUT)
     transport, pieces = TLSTransport(far, given.context), [bytes([number]) * 700_000 for number in range(3)]
