@@ -184,6 +184,10 @@ class ClientRun:
         """Returns how many seconds of a processor the client has used; 0 if this is unknown."""
         return self.process.processor_seconds() if self.process is not None else 0.0
 
+    def is_runnable(self) -> bool:
+        """Reports whether the client computes, or waits for a processor or a disk; False if this is unknown."""
+        return self.process is not None and self.process.is_runnable()
+
     def output(self) -> str:
         """Returns the last part of the client's output, "" if it was not started."""
         return self.process.output() if self.process is not None else ""

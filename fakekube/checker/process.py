@@ -77,6 +77,10 @@ class ClientProcess(Protocol):
     def processor_seconds(self) -> float:
         """Returns how many seconds of a processor the client has used; 0 if this is unknown."""
 
+    def is_runnable(self) -> bool:
+        """Reports whether the client computes, or would if it got a processor or what it reads from a disk; False if this is
+        unknown."""
+
 
 def source_of(paths: Sequence[str]) -> str:
     """Returns the first of some paths that is a file below the working directory, relative to it; else the last part of the first
@@ -215,6 +219,9 @@ class _Command:
         except (OSError, ValueError):
             return 0.0
 
+    def is_runnable(self) -> bool:
+        return any(_state_of(thread) in "RD" for thread in Path(f"/proc/{self.group}/task").glob("*/stat"))
+
     def output(self) -> str:
         return (self._printed_before + tail_of(self._output, _TAIL))[-_TAIL:].decode(errors="replace").strip()
 
@@ -224,6 +231,14 @@ class _Command:
             if self._output.stat().st_size > MOST_OUTPUT:
                 self._printed_before = tail_of(self._output, _TAIL)
                 os.truncate(self._output, 0)
+
+
+def _state_of(stat: Path) -> str:
+    """Returns the state of a thread, such as R; S if it has ended."""
+    try:
+        return stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return "S"
 
 
 class InProcessStarter:
@@ -308,6 +323,9 @@ class _InProcess:
 
     def processor_seconds(self) -> float:
         return 0.0
+
+    def is_runnable(self) -> bool:
+        return False
 
     def output(self) -> str:
         return self._error

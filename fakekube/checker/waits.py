@@ -126,13 +126,13 @@ def await_quiet(trial: Trial, mark: int, tokens: Sequence[str] = ()) -> float:
         calls = [call for call in since if not (call.is_watch or call.collection == LEASES or tells_life(call))]
         return [call for call in calls if not tokens or not call.resource or any(map(call.mentions, tokens))]
 
-    used: list[tuple[float, float]] = []
-    """How many seconds of a processor the client had used at each look."""
+    looks: list[tuple[float, bool]] = []
+    """Whether the client was runnable, at each look."""
 
     def computes(seconds: float) -> bool:
-        used.append((trial.now, trial.processor_seconds()))
-        before = next(seconds_used for at, seconds_used in used if at >= trial.now - seconds)
-        return used[-1][1] - before > _COMPUTES * seconds / trial.session.competitors()
+        looks.append((trial.now, trial.is_runnable()))
+        recent = [runnable for at, runnable in looks if at >= trial.now - seconds]
+        return sum(recent) > _COMPUTES * len(recent)
 
     def is_quiet() -> bool:
         calls = find_calls()
@@ -152,8 +152,8 @@ def await_quiet(trial: Trial, mark: int, tokens: Sequence[str] = ()) -> float:
 _LONGEST = 30.0
 #: How many times `quiet` the first request of a reaction may take.
 _FIRST = 6
-#: The part of its share of a processor from which on a client computes.
-_COMPUTES = 0.5
+#: The part of the looks at which a client that computes is runnable; an idle one is, too, until it gets a processor.
+_COMPUTES = 0.75
 #: How many times the longest pause of a client the next one may take, and the longest one that is expected, in seconds.
 _PAUSES, _LONGEST_PAUSE = 2.5, 8.0
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fakekube.checker.process import CommandStarter, fatal_line, starter_of
+from fakekube.checker.process import CommandStarter, _state_of, fatal_line, starter_of
 
 #: Connects to a port and stays; as a daemon it leaves the process group of the check's client, as a child it outlives its parent.
 CLIENT = """
@@ -181,6 +181,12 @@ def test_the_source_of_a_client_is_a_file_below_the_working_directory(
     (tmp_path / "interpreter").symlink_to(sys.executable)
     monkeypatch.chdir(tmp_path)
     assert CommandStarter(command).source == source
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_a_thread_that_reads_its_own_state_is_runnable() -> None:
+    assert _state_of(Path("/proc/thread-self/stat")) == "R"
+    assert _state_of(Path("/proc/none/stat")) == "S"
 
 
 def test_the_source_of_a_function_is_its_file() -> None:

@@ -22,8 +22,8 @@ class Run:
         self, *sent: float, slowness: float = 1.0, discovery: Sequence[float] = (), computes: tuple[float, float] = (0.0, 0.0)
     ) -> None:
         self.now, self.learned, self.cluster = 0.0, None, None
-        self.session = SimpleNamespace(quiet=0.8, seconds=10.0, slowness=lambda: slowness, competitors=lambda: 4.0)
-        self.computes = computes
+        self.session = SimpleNamespace(quiet=0.8, seconds=10.0, slowness=lambda: slowness)
+        self.computes, self.looks = computes, 0
         self.trace = SimpleNamespace(since=lambda mark: self._calls(sent, discovery))
 
     def _calls(self, sent: Sequence[float], discovery: Sequence[float]) -> list[Any]:
@@ -36,10 +36,11 @@ class Run:
         sent = {"is_watch": False, "is_write": True, "succeeded": True, "number": round(at * 1000), "name": "motd-bcdfgh"}
         return SimpleNamespace(at=at, end=at + 0.1, **sent, **names)
 
-    def processor_seconds(self) -> float:
-        """The client gets its share of a processor from the first to the second of these times, and a little always."""
+    def is_runnable(self) -> bool:
+        """The client computes from the first to the second of these times, and is runnable at every second look besides."""
+        self.looks += 1
         begun, end = self.computes
-        return 0.02 * self.now + max(min(self.now, end) - begun, 0.0) / 4.0
+        return begun <= self.now < end or self.looks % 2 == 0
 
     def await_until(self, condition: Callable[[], bool], seconds: float) -> bool:
         end = self.now + seconds
