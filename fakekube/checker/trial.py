@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from fakekube.checker.alterations import changes_of_all
 from fakekube.checker.client_run import ClientRun, Decided, HotLoop
-from fakekube.checker.reaction import Copy, Effect, Reaction, children_of, has_delivered, written_fields
+from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction, children_of, has_delivered, written_fields
 from fakekube.checker.sample import new_token
 from fakekube.checker.trace import CLOSED, LEASES, LOOP_SECONDS, Call, Stream, StreamKey, describe_hot_loop, excerpt, lines_of
 from fakekube.checker.verdict import NotExercised, Verdict
@@ -191,7 +191,9 @@ class Baseline:
 
     def deletes_copies(self) -> bool:
         """Reports whether the client deletes objects of a copy itself when it is done with them, as far as it has shown this."""
-        return self.trial.has_deleted(self.control)
+        own = set(zip(self.control.resources, self.control.names(), strict=True))
+        sent = (one for one in self.reaction.effects if one.kind is EffectKind.REQUEST and one.detail[0] == "delete")
+        return any((one.resource, one.name_for(self.control)) in own for one in sent) or self.trial.has_deleted(self.control)
 
     def usual_children(self, resource: str) -> int:
         """Returns how many objects of a resource the client creates for a copy: in its reaction, or until now for `control`."""

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 _GC = "Kubernetes docs, garbage collection and owner references"
 
+#: The label of deletes before which somebody else has created another object under the name.
+REPLACED = "created again by somebody else"
 #: How many equal refusals of one request are an error loop; a client that reads from a cache needs fewer.
 _LOOP = 8
 
@@ -108,7 +110,7 @@ def replace_before_deletes(trial: Trial, resources: Sequence[str]) -> list[tuple
             return
 
     for resource in resources:
-        trial.faults.on("delete", resource).intercept(replace, times=1, label="created again by somebody else")
+        trial.faults.on("delete", resource).intercept(replace, times=1, label=REPLACED)
     return replaced
 
 

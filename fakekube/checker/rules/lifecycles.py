@@ -21,7 +21,7 @@ from fakekube.checker.reaction import (
     written_fields,
 )
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.identity import RecreatedOwner, judge_loop
+from fakekube.checker.rules.identity import REPLACED, Recreated, RecreatedOwner, judge_loop, replace_before_deletes
 from fakekube.checker.sample import new_token, release_addresses
 from fakekube.checker.verdict import NotExercised, Symptom, Verdict
 from fakekube.checker.writes import (
@@ -333,6 +333,35 @@ class RecreatedObject(Rule):
         ]
 
 
+class RecreatedCopy(Recreated):
+    """Somebody else deletes an object of the sample that the client is about to delete, and creates another one, without labels
+    and annotations. The client may delete that later, when it has read it."""
+
+    name = "copy"
+    provocation = (
+        "an object is deleted and created again by somebody else, just before the client deletes it because of its content"
+    )
+    fast = True
+    expected_seconds = 3.0
+
+    def require(self, baseline: Baseline) -> None:
+        if not baseline.deletes_copies():
+            raise NotExercised("the client does not delete the object itself")
+
+    def provoke(self, trial: Trial) -> None:
+        self.replaced = replace_before_deletes(trial, sorted(set(trial.copies[0].resources)))
+        subject = trial.stimulate()
+        subject.judged = False
+        trial.await_until(lambda: bool(self.replaced) or trial.has_deleted(subject), trial.reaction_timeout)
+
+    def judge(self, trial: Trial) -> Verdict:
+        for call in trial.trace.since(trial.provoked_at):
+            if call.succeeded and REPLACED in call.exchange.faults:
+                text = f"deleted {call.collection}/{call.name}, which is a new object that the client had not read"
+                return Verdict.failure(text, *trial.excerpt([call]))
+        return Rule.judge(self, trial)
+
+
 class ForeignChild(Rule):
     """An object that another controller owns already has the name of the child."""
 
@@ -551,4 +580,13 @@ def _merge(obj: Object, change: Object) -> Object:
     return {**obj, **{key: _merge(obj[key], one) if isinstance(one, dict) else one for key, one in change.items()}}
 
 
-RULES = (Finalizers, AddedFinalizer, RemovedFinalizer, FirstSeenDeleting, RecreatedObject, ForeignChild, LabelledForeign)
+RULES = (
+    Finalizers,
+    AddedFinalizer,
+    RemovedFinalizer,
+    FirstSeenDeleting,
+    RecreatedObject,
+    RecreatedCopy,
+    ForeignChild,
+    LabelledForeign,
+)

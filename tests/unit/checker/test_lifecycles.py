@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from fakekube.checker.reaction import Copy, Effect, EffectKind
-from fakekube.checker.rules.lifecycles import RecreatedObject, find_equal_status
+from fakekube.checker.rules.identity import REPLACED
+from fakekube.checker.rules.lifecycles import RecreatedCopy, RecreatedObject, find_equal_status
 
 
 def write(number: int, uid: str, *, collection: str = "configmaps", status: int = 201) -> Any:
@@ -37,6 +38,27 @@ def test_what_is_created_for_a_deleted_object_is_made_again_or_is_an_event(calls
     found = rule.judge(trial)
     assert str(found.outcome) == ("fail" if broken else "pass")
     assert found.by_chance is broken
+
+
+@pytest.mark.parametrize(
+    ("deletes", "outcome"),
+    [
+        pytest.param([([REPLACED], True)], "fail", id="whatever has the name"),
+        pytest.param([([REPLACED], False), ([], True)], "pass", id="what it has read, and later what it has read then"),
+        pytest.param([], "not exercised", id="nothing"),
+    ],
+)
+def test_a_client_deletes_the_object_that_it_has_read(deletes: list[tuple[list[str], bool]], outcome: str) -> None:
+    calls = [
+        SimpleNamespace(succeeded=succeeded, exchange=SimpleNamespace(faults=faults), collection="configmaps", name="wheel")
+        for faults, succeeded in deletes
+    ]
+    trace = SimpleNamespace(since=lambda mark: calls)
+    converged = {"missing": (), "not_received": (), "unmet": None, "abandoned": ()}
+    trial: Any = SimpleNamespace(ended="", loop="", excerpt=list, trace=trace, provoked_at=0, **converged)
+    rule = RecreatedCopy()
+    rule.replaced = [("configmaps", {})] if deletes else []
+    assert str(rule.judge(trial).outcome) == outcome
 
 
 @pytest.mark.parametrize(
