@@ -254,3 +254,29 @@ def test_api_version_in_a_patch_must_match(
         api.patch(f"{path}/one", [{"op": "replace", "path": "/apiVersion", "value": version}], JSON_PATCH, DRY),
     ):
         assert (refused.status, refused.at("message")) == (code, said.format(wanted=obj["apiVersion"]))
+
+
+# ---------------------------------------------------------------- paths without a name
+
+
+@pytest.mark.parametrize(("method", "path"), [
+    ("GET", "deployments//status"),
+    ("GET", "deployments//scale?watch=1"),
+    ("PUT", "deployments//status"),
+    ("GET", "pods//log"),
+    ("GET", "pods//exec"),
+    ("GET", "pods//proxy/x"),
+    ("POST", "pods//eviction"),
+    ("POST", "pods//binding"),
+    ("POST", "serviceaccounts//token"),
+])  # fmt: skip
+def test_subresources_without_a_name_are_refused(api: Api, method: str, path: str) -> None:
+    root = "/apis/apps/v1" if path.startswith("deployments") else "/api/v1"
+    refused = api.request(method, f"{root}/namespaces/{api.namespace}/{path}", None if method == "GET" else {})
+    assert (refused.status, refused.at("message")) == (400, "name must be provided")
+
+
+def test_a_field_selector_names_the_object_of_a_subresource_without_a_name(api: Api) -> None:
+    path = f"/apis/apps/v1/namespaces/{api.namespace}/deployments//status"
+    refused = api.get(path, {"fieldSelector": "metadata.name=one"})
+    assert (refused.status, refused.at("message")) == (404, 'deployments.apps "one" not found')

@@ -192,7 +192,7 @@ class Scope:
             strategy.default_times(obj, self.backend.clock)
 
     def require_name(self) -> None:
-        """Raises StatusError 400 for a path without a name (paths of custom resources may end with a slash)."""
+        """Raises StatusError 400 for a path without a name (`/pods//status`; paths of custom resources may end with a slash)."""
         if not self.name:
             raise status.bad_request("name must be provided")
 

@@ -65,9 +65,14 @@ def _dispatch(request: Request, backend: Backend, resource: Resource) -> Respons
     subresource = resource.subresources[info.subresource] if info.subresource else None
     namespace = info.namespace if resource.namespaced else ""
     scope = Scope(request, backend, resource, subresource, namespace, info.name)
-    if subresource is not None and connect.is_connection(subresource):
-        return connect.handle(scope)
+    verb = info.verb
+    if subresource is not None and not resource.custom:
+        scope.require_name()
+        if connect.is_connection(subresource):
+            return connect.handle(scope)
+        if verb in ("list", "watch"):  # the path has no name, but a field selector has
+            verb = "get"
     try:
-        return _HANDLERS[info.verb](scope)
+        return _HANDLERS[verb](scope)
     except EncodeError as error:  # the write is done, but the response cannot be encoded
         raise status.generic(500, "", str(error)) from None
