@@ -154,6 +154,15 @@ def test_openapi_v2(api) -> None:
     assert (unchanged.status, unchanged.body) == (304, b"")
 
 
+@pytest.mark.parametrize(("path", "name"), [
+    ("/api/v1/namespaces/{name}", "io.k8s.apimachinery.pkg.apis.meta.v1.Status"),  # although it answers the namespace
+    ("/api/v1/persistentvolumes/{name}", "io.k8s.api.core.v1.PersistentVolume"),
+])  # fmt: skip
+def test_openapi_says_what_a_delete_answers(api, path: str, name: str) -> None:
+    answer = api.get("/openapi/v3/api/v1").json["paths"][path]["delete"]["responses"]["200"]
+    assert answer["content"]["application/json"]["schema"] == {"$ref": f"#/components/schemas/{name}"}
+
+
 @pytest.mark.parametrize(("path", "family"), [("/openapi/v2", "v2"), ("/openapi/v3/apis/apps/v1", "v3")])
 def test_openapi_as_protobuf(api, path: str, family: str) -> None:
     reply = api.get(path, **accept(f"application/com.github.proto-openapi.spec.{family}@v1.0+protobuf"))

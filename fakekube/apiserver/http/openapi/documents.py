@@ -27,7 +27,7 @@ from fakekube.apimachinery.codecs import json
 from fakekube.apimachinery.data import META_V1, field_text
 from fakekube.apimachinery.data.shapes import schema_name
 from fakekube.apimachinery.features import Emulation
-from fakekube.apis.rest.resource import Registry, Resource
+from fakekube.apis.rest.resource import GVK, Registry, Resource
 from fakekube.apiserver.aggregator.aggregator import Aggregator
 from fakekube.apiserver.aggregator.controller import Remote
 from fakekube.apiserver.aggregator.documents import (
@@ -60,6 +60,8 @@ from fakekube.base.caches import forgettable
 
 _TEXT: Final[Json] = {"type": "string"}
 _INT_OR_STRING: Final[Json] = {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+#: Kinds whose deletion returns the object, although the documents say Status (no DeleteReturnsDeletedObject).
+_DELETED_AS_STATUS: Final = frozenset({GVK("", "v1", "Namespace")})
 
 
 def type_name(resource: Resource) -> str:
@@ -247,8 +249,9 @@ def _builtin(facts: data.Facts, resource: Resource) -> Paths:
         for name, subresource in resource.subresources.items()
     }
     listed = _list_type_of(go_type) if "list" in resource.verbs else ""
-    deletes_object = "delete" in resource.verbs and resource.strategy.delete_returns_object
-    return operations_of(resource, go_type, listed, go_type if deletes_object else META_V1 + "Status", below)
+    returns_object = resource.strategy.delete_returns_object and resource.gvk not in _DELETED_AS_STATUS
+    deleted = go_type if returns_object else META_V1 + "Status"
+    return operations_of(resource, go_type, listed, deleted, below)
 
 
 def _list_type_of(go_type: str) -> str:
