@@ -482,13 +482,20 @@ def generate(facts: Collected, out: Path) -> None:
     write_rows(out / "bootstrap.json", bootstrap_rows(facts))
 
 
+#: The port of kube-apiserver without --secure-port.
+SECURE_PORT = 6443
+
+
 def bootstrap_rows(facts: Collected) -> Iterator[Any]:
     """Yields each initial object after the path of its collection, those of a collection in the order of their creation."""
     for path, objects in sorted(facts.bootstrap.items()):
         if path.endswith("/events"):  # events differ from one start to the next
             continue
         for obj in sorted(objects, key=lambda obj: int(obj["metadata"].get("resourceVersion") or 0)):
-            yield [path, without_server_values(obj)]
+            made = without_server_values(obj)
+            if path == "/api/v1/services":  # `kubernetes` leads to the port on which kube-apiserver listens
+                made["spec"]["ports"] = [{**port, "targetPort": SECURE_PORT} for port in made["spec"]["ports"]]
+            yield [path, made]
 
 
 def keep_differences(folder: Path, base: Path) -> None:
