@@ -112,7 +112,7 @@ def _struct(type_: Type) -> Decoder:
                 if make is not None:
                     tree[name] = make()
                 continue
-            if item.__class__ is not as_it_is:
+            if item.__class__ is not as_it_is and item is not KNOWN:
                 item = read(item, None)
             if item or not drop_zero:
                 tree[name] = item
@@ -126,7 +126,7 @@ def _struct(type_: Type) -> Decoder:
                 walk.unknown(name)
             elif item is not None:
                 walk.stack.append(known.frame)
-                held = known.read(item, walk)
+                held = item if item is KNOWN else known.read(item, walk)
                 walk.stack.pop()
                 if held or not known.drop_zero:
                     tree[name] = held
@@ -223,8 +223,6 @@ def _custom_unmarshal(read: Decoder, value: Any, walk: Walk | None) -> Any:
 
 def _mismatch(value: Any, go: str, walk: Walk | None) -> Any:
     """Reports a value that does not fit the Go type `go`."""
-    if value is KNOWN:
-        return value
     if walk is None:
         raise SlowPathRequired
     walk.mismatch(value, go)

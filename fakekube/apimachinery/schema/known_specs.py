@@ -22,7 +22,7 @@ from fakekube.apimachinery.schema import printing
 from fakekube.apimachinery.schema.decode import decoder
 from fakekube.apimachinery.schema.defaults import Defaulter, set_no_defaults
 from fakekube.apimachinery.schema.model import Type
-from fakekube.apimachinery.schema.trees import are_equal, copy_metadata, deep_copy, holds_any_form, text_of
+from fakekube.apimachinery.schema.trees import KNOWN, are_equal, copy_metadata, deep_copy, holds_any_form, text_of
 from fakekube.base.caches import BoundedCache
 
 #: The part of objects that is large in most kinds, and alike in many objects.
@@ -91,6 +91,42 @@ def decode_spec(type_: Type, default: Defaulter | None, value: Any) -> Any:
         if form and default is not None:
             _defaulted.add((default, form), b"")
     return holder[SPEC]
+
+
+def decode_changes(type_: Type, value: Mapping[str, Any], old: Mapping[str, Any], default: Defaulter | None) -> dict[str, Any]:
+    """Returns the decoded object of a document that was made from another object, a new tree with its constant defaults.
+
+    Members that both share are copied and not decoded; metadata is taken member by member.
+
+    Args:
+        type_: the type of the kind.
+        value: the document.
+        old: a decoded object, whose type holds no values with texts of their own.
+        default: sets the constant defaults of the kind; None: they are not set.
+
+    Raises:
+        SlowPathRequired, DecodeError: the document must be decoded as a whole.
+    """
+    shared = {name: item for name, item in value.items() if item.__class__ in _CONTAINERS and item is old.get(name)}
+    known, has_defaults = copy_parts(shared, default)
+    spec, metadata, before = value.get(SPEC), value.get("metadata"), old.get("metadata")
+    if spec and spec.__class__ is dict and SPEC not in known and SPEC in type_.fields:
+        known[SPEC], has_defaults = decode_spec(type_, default, spec), True
+    members, left = {**value, **dict.fromkeys(known, KNOWN)}, {}
+    if metadata.__class__ is dict and before is not None and "metadata" not in known:
+        left = copy_metadata({name: item for name, item in metadata.items() if item is not None and item is before.get(name)})
+        members["metadata"] = {**metadata, **dict.fromkeys(left, KNOWN)}
+    tree: dict[str, Any] = decoder(type_)(members, None)
+    tree.update(known)
+    if left:
+        tree["metadata"].update(left)
+    if default is not None:
+        set_defaults(default, tree, but_spec=has_defaults)
+    return tree
+
+
+#: The classes of members that are copied; to decode others costs no more.
+_CONTAINERS: Final = (dict, list)
 
 
 def set_defaults(default: Defaulter, obj: dict[str, Any], *, but_spec: bool = False) -> None:

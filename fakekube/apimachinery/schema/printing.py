@@ -285,7 +285,7 @@ def _map(type_: Type, form: _Form) -> Normaliser:
                 nested = _normaliser(items, form)
             value = {key: nested(item) if item or empty is None else empty for key, item in value.items()}
         keys = list(value)
-        return value if all(map(str.__le__, keys, keys[1:])) else dict(sorted(value.items()))
+        return value if sorted(keys) == keys else dict(sorted(value.items()))
 
     return normalise_map
 

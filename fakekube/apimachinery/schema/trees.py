@@ -24,7 +24,7 @@ from fakekube.base.golang.strings import bytes_of, json_text
 _PARTS = frozenset({"spec", "status"})
 
 
-#: Stands in a tree for a part whose form is known: decoders and normalisers leave it as it is.
+#: Stands in a tree for a member of a struct whose form is known: decoders and normalisers leave it as it is.
 KNOWN: Final[Any] = object()
 
 #: The maximum length in bytes of the texts by which trees, and the bodies of applies, are recognized.
@@ -51,11 +51,11 @@ def text_of(tree: Any) -> bytes | None:
     return known if known is not None else _texts.add(kept := trim(text), kept, len(kept))
 
 
-def unchanged_parts(new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the spec and the status of an old object, as far as those of the new one are the same objects in JSON."""
+def unchanged_parts(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[str]:
+    """Tells which of spec and status are the same objects in JSON in both."""
     if _PARTS.isdisjoint(new):
-        return {}
-    return {name: old[name] for name in _PARTS if type(new.get(name)) is dict and _are_identical(new[name], old.get(name))}
+        return []
+    return [name for name in _PARTS if type(new.get(name)) is dict and _are_identical(new[name], old.get(name))]
 
 
 def unchanged_members(type_: Type, new: Mapping[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def unchanged_members(type_: Type, new: Mapping[str, Any], old: Mapping[str, Any
     If the type has values of any form, in which equal numbers may have different texts, these are spec and status at most.
     """
     if holds_any_form(type_):
-        return unchanged_parts(new, old)
+        return {name: old[name] for name in unchanged_parts(new, old)}
     try:
         return {name: item for name, item in old.items() if name in new and new[name] == item}
     except RecursionError:
@@ -90,8 +90,8 @@ def _are_identical(one: Any, other: Any) -> bool:
     if one is other:
         return True
     try:
-        return bool(one == other) and orjson.dumps(one) == orjson.dumps(other)
-    except (RecursionError, orjson.JSONEncodeError):
+        return orjson.dumps(one) == orjson.dumps(other)
+    except orjson.JSONEncodeError:
         return False
 
 
@@ -165,6 +165,7 @@ _decoder: Final = json.JSONDecoder(strict=False)
 #: The names under which a type keeps what it holds.
 _RAW_VALUES: Final = "raw values"
 _ANY_FORM: Final = "any form"
+_FLOATS: Final = "floats"
 
 
 def holds_raw_values(type_: Type) -> bool:
@@ -177,6 +178,12 @@ def holds_any_form(type_: Type) -> bool:
     """Reports whether a type contains untyped values, other than managedFields, which are sorted anyway."""
     known: bool | None = type_.compiled.get(_ANY_FORM)
     return _holds(type_, _ANY_FORM, (Shape.RAW, Shape.ANY)) if known is None else known
+
+
+def holds_floats(type_: Type) -> bool:
+    """Reports whether objects of a type may contain floats, which Go prints in another form, or values of any form."""
+    known: bool | None = type_.compiled.get(_FLOATS)
+    return _holds(type_, _FLOATS, (Shape.RAW, Shape.ANY, Shape.NUMBER)) if known is None else known
 
 
 def _holds(type_: Type, name: str, shapes: tuple[Shape, ...]) -> bool:

@@ -10,15 +10,14 @@ Specified by: k8s.io/apimachinery/pkg/runtime/converter.go (FromUnstructuredWith
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 from fakekube.apimachinery.schema.decode import decode, decoder
 from fakekube.apimachinery.schema.defaults import Defaulter
-from fakekube.apimachinery.schema.known_specs import SPEC, copy_parts, decode_spec, set_defaults
+from fakekube.apimachinery.schema.known_specs import decode_changes, set_defaults
 from fakekube.apimachinery.schema.model import Shape, Type
 from fakekube.apimachinery.schema.printing import always_printed, zero
-from fakekube.apimachinery.schema.trees import KNOWN, holds_any_form, in_order
+from fakekube.apimachinery.schema.trees import holds_any_form, in_order
 from fakekube.apimachinery.schema.walk import DecodeError, SlowPathRequired
 from fakekube.base.golang import base64
 from fakekube.base.golang.strconv import go_integer, json_number
@@ -42,31 +41,22 @@ def from_unstructured(
         type_: the type to convert to.
         value: plain JSON data; not changed, but values of any type in it become part of the result.
         unknown: collects the messages about unknown fields (`unknown field "spec.x"`), sorted.
-        decoded: a decoded object of the type; structs that `value` shares with it are copied without decoding.
+        decoded: a decoded object of the type; what `value` shares with it is copied without decoding.
         default: sets the constant defaults of the kind; None: they are not set.
 
     Raises:
         DecodeError: the value does not fit the type.
     """
     if holds_any_form(type_):
-        tree = _read(type_, in_order(value), unknown)
-        if default is not None:
-            set_defaults(default, tree)
-        return tree
-    known: dict[str, Any] = {}
-    made_spec = False
-    if decoded is not None:
-        shared = {name: item for name, item in value.items() if type(item) is dict and item is decoded.get(name)}
-        known, made_spec = copy_parts(shared, default)
-    spec = value.get(SPEC)
-    if spec and spec.__class__ is dict and SPEC not in known and SPEC in type_.fields:
-        with suppress(SlowPathRequired, DecodeError):
-            known[SPEC] = decode_spec(type_, default, spec)
-            made_spec = True
-    tree = _read(type_, {**value, **dict.fromkeys(known, KNOWN)} if known else value, unknown)
-    tree.update(known)
+        value = in_order(value)
+    else:
+        try:
+            return decode_changes(type_, value, decoded or {}, default)
+        except (SlowPathRequired, DecodeError):
+            pass  # the whole value tells the first of its errors
+    tree = _read(type_, value, unknown)
     if default is not None:
-        set_defaults(default, tree, but_spec=made_spec)
+        set_defaults(default, tree)
     return tree
 
 
@@ -84,8 +74,6 @@ def _read(type_: Type, value: dict[str, Any], unknown: list[str] | None) -> Any:
 def _convert(type_: Type, value: Any, path: str, unknown: list[str]) -> Any:
     if value is None:
         return zero(type_)
-    if value is KNOWN:
-        return value
     shape = type_.shape
     if shape is Shape.STRUCT:
         return _struct(type_, value, path, unknown)

@@ -23,7 +23,7 @@ from fakekube.apimachinery.schema import decode as schema_decode
 from fakekube.apimachinery.schema import printing, trees
 from fakekube.apimachinery.schema.builtin import Builtins
 from fakekube.apimachinery.schema.defaults import Defaulter
-from fakekube.apimachinery.schema.known_specs import SPEC, copy_parts, decode_spec, set_defaults
+from fakekube.apimachinery.schema.known_specs import SPEC, decode_changes, decode_spec, set_defaults
 from fakekube.apimachinery.schema.model import Type
 from fakekube.apimachinery.schema.strict import strict_decoding_error
 from fakekube.apimachinery.schema.trees import deep_copy, unchanged_parts
@@ -95,7 +95,7 @@ def _form_of(scope: Scope) -> str:
 def decode(scope: Scope, form: str, body: bytes, field_validation: str, live: Object | None = None) -> Object:
     """Returns the object in a body, in the version of the endpoint: built-in kinds without kind and apiVersion.
 
-    `form`: the format of the body. `live`: the object that the body replaces; what is the same there is copied, not decoded.
+    `form`: the format of the body. `live`: the object that the body replaces; what is the same there is not decoded.
     Raises StatusError 400. Strict decoding errors become warnings of the response if `field_validation` is Warn.
     """
     try:
@@ -156,11 +156,30 @@ def decode_patched(
         known = None if scope.resource.converts_by_call else live  # of which the metadata may be what the webhook has made
         _, obj, strict = _custom(scope, Parsed(_with_version(value)), None, wants_strict=True, live=known)
         return obj, strict if wants_strict else []
+    changed = _decode_changes(scope, value, live)
+    if changed is not None:
+        return changed, []
     kind, types = _kind_of(value, scope.kind, b""), scope.resource.emulation.types
     if isinstance(value, dict) and not _has_version(value) and not scope.resource.custom:  # it has no schema
         nothing, _ = _to_typed(_Target(types, scope.kind, default=scope.constants), scope.kind, Parsed({}))
         return nothing, [f'unknown field "{name}"' for name in sorted(value) if name not in _TYPE_META] if wants_strict else []
-    return _to_typed(_Target(types, scope.kind, wants_strict, live, scope.constants), kind, Parsed(value, literals=literals))
+    return _to_typed(_Target(types, scope.kind, wants_strict, None, scope.constants), kind, Parsed(value, literals=literals))
+
+
+def _decode_changes(scope: Scope, value: Any, live: Object) -> Object | None:
+    """Returns the object in a document that a patch has made of the live one; None if it must be decoded as a whole.
+
+    That is one of another kind, with errors or unknown fields, or of a type with values of any form.
+    """
+    type_ = scope.type
+    if value.__class__ is not dict or not _is_of(value, scope.kind) or trees.holds_raw_values(type_):
+        return None
+    try:
+        obj = decode_changes(type_, value, live, scope.constants)
+    except (SlowPathRequired, schema_decode.DecodeError):
+        return None
+    del obj["kind"], obj["apiVersion"]
+    return obj
 
 
 def _has_version(value: Object) -> bool:
@@ -335,7 +354,7 @@ class _Target:
     """The kind of the endpoint."""
     wants_strict: bool = False
     live: Object | None = None
-    """An object of the expected kind; what a document has in common with it is copied instead of decoded."""
+    """An object of the expected kind; what a document has in common with it is not decoded."""
     default: Defaulter | None = None
     """Sets the constant defaults of the expected kind."""
 
@@ -373,7 +392,7 @@ def _to_typed(target: _Target, kind: GVK, parsed: Parsed) -> tuple[Object, list[
 
 @dataclass(slots=True)
 class _KnownParts:
-    """New trees of the parts of a document that need no decoding, since the live object or another one has the same."""
+    """The decoded parts of a document that are known, since the live object or another one has the same."""
 
     parts: Object = field(default_factory=dict)
     has_decoded_spec: bool = False
@@ -392,10 +411,7 @@ def _known_parts(target: _Target, kind: GVK, type_: Type, parsed: Parsed) -> _Kn
         return _NOTHING_KNOWN
     known = _KnownParts()
     if target.live is not None:
-        unchanged = unchanged_parts(value, target.live)
-        if value.get("metadata") is target.live["metadata"]:
-            unchanged["metadata"] = target.live["metadata"]
-        known.parts, known.has_decoded_spec = copy_parts(unchanged, target.default)
+        known.parts = {name: value[name] for name in unchanged_parts(value, target.live)}
     spec = value.get(SPEC)
     if spec and spec.__class__ is dict and SPEC not in known.parts and SPEC in type_.fields:
         try:
