@@ -112,7 +112,7 @@ Head = tuple[bytes, bytes, bool, bytes]
 class Document:
     """An immutable object and its cached encodings."""
 
-    __slots__ = ("__weakref__", "_end", "_json", "_made", "_packed", "object")
+    __slots__ = ("__weakref__", "_end", "_json", "_made", "_packed", "has_floats", "object")
 
     object: Object
     """The object. The attribute is unset while the document is packed."""
@@ -125,6 +125,8 @@ class Document:
         """The object as text; b"" before it is first packed."""
         self._end = 0
         """The position in the text after the metadata, if that comes first; else 0."""
+        self.has_floats = True
+        """Whether the object may contain floats or values of any form, which its JSON may write in another form."""
 
     def __getattr__(self, name: str) -> Any:
         """Makes the tree of a packed document again."""
@@ -182,23 +184,31 @@ class Document:
 
         Concurrent threads, also of forks, which share documents, may each pack it.
         """
+        encoded = self._json
         try:
             tree = _get_tree(self)
-            packed = self._text() if self._packed else orjson.dumps(tree, option=orjson.OPT_PASSTHROUGH_SUBCLASS)
+            if self._packed:
+                packed = self._text()
+            elif encoded and not self.has_floats and _REPLACED not in encoded:
+                packed = encoded
+            else:
+                packed = orjson.dumps(tree, option=orjson.OPT_PASSTHROUGH_SUBCLASS)
         except AttributeError:  # it is packed
             return
         except orjson.JSONEncodeError:  # a RawObject, integers beyond 64 bits, invalid UTF-8
             return
-        encoded = self._json
         if packed == encoded:
             packed = encoded
         else:
             packed = trim(packed)
             self._json = b""
         self._packed, self._end = packed, _end_of_metadata(tree, packed)
-        self._made = {key: made for key, made in self._made.items() if made.__class__ in _TREELESS}
-        with suppress(AttributeError):
+        if self._made:
+            self._made = {key: made for key, made in self._made.items() if made.__class__ in _TREELESS}
+        try:
             del self.object
+        except AttributeError:  # another thread has packed it meanwhile
+            return
 
     def encoding(self, key: Hashable, make: Callable[[StoredObject], V]) -> V:
         """Returns `make(object)`, cached by key.
@@ -263,7 +273,9 @@ class Document:
         encoded = self._json  # which another thread may drop meanwhile
         if not encoded:
             text = self._text() if self._packed else b""
-            encoded = self._json = text if text and json.is_canonical(text) else trim(json.dumps(self.tree))
+            floats = self.has_floats
+            is_canonical = text and json.is_canonical(text, floats=floats)
+            encoded = self._json = text if is_canonical else trim(json.dumps(self.tree, floats=floats))
         return encoded
 
     def cut_metadata(self) -> bytes | None:
@@ -277,17 +289,18 @@ class Document:
         """The approximate number of bytes of the object as JSON; of one that is held as a tree only if it was encoded."""
         return len(self._packed) or len(self._json) or _USUAL_SIZE
 
-    def note_unchanged(self, apply: Hashable) -> None:
-        """Remembers the last apply that left the object as it is."""
-        self._made[_UNCHANGED] = [apply]
+    def note_unchanged(self, *apply: Hashable) -> None:
+        """Remembers the last apply that left the object as it is: what tells it, with and without its circumstances."""
+        self._made[_UNCHANGED] = list(apply)
 
     def is_unchanged_by(self, apply: Hashable) -> bool:
-        """Reports whether this is the last apply that left the object as it is."""
+        """Reports whether this tells the last apply that left the object as it is."""
         return apply in self._made.get(_UNCHANGED, ())
 
     def supersede(self) -> None:
-        """Drops the cached JSON after a newer version has replaced this one."""
-        self._json = b""
+        """Drops the cached JSON after a newer version has replaced this one, unless it will be held as that."""
+        if self.has_floats or self._packed:
+            self._json = b""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles a packed document without its encodings."""
@@ -302,7 +315,7 @@ def _restore(packed: bytes | CompressedText, end: int) -> Document:
     """Makes a packed document."""
     made = Document.__new__(Document)
     made._packed, made._end = packed, end
-    made._json, made._made = b"", {}
+    made._json, made._made, made.has_floats = b"", {}, True
     return made
 
 
@@ -317,6 +330,8 @@ _TREELESS: Final = (bytes, tuple)
 
 
 _BEGINNING: Final = b'{"metadata":'
+#: What JSON has in place of a lone surrogate; the character itself is written as it is.
+_REPLACED: Final = b"\\ufffd"
 #: What follows a brace in metadata: fields of it, and one of its managedFields.
 _FIELDS_OF_METADATA: Final = frozenset({"annotations", "finalizers", "labels", "managedFields", "ownerReferences", "subresource"})
 #: What is before managedFields, which is the last field of metadata. Like what is between metadata and the next field, it cannot

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fakekube.apimachinery import features
 from fakekube.apimachinery.schema import known_specs, printing
-from fakekube.apimachinery.schema.trees import unchanged_members
+from fakekube.apimachinery.schema.trees import holds_floats, unchanged_members
 from fakekube.apis.rest.field_labels import METADATA_LABELS, FieldReader, convert_field_label
 from fakekube.base.objects import StoredObject, group_resource, group_version
 
@@ -155,6 +155,11 @@ class Resource:
     @cached_property
     def storage_type(self) -> Type:
         return self.storage_type_factory() if self.storage_type_factory else self.type
+
+    @cached_property
+    def has_floats(self) -> bool:
+        """Whether stored objects may contain floats or values of any form."""
+        return self.custom or holds_floats(self.storage_type)
 
     def to_stored_form(
         self, obj: dict[str, Any], old: Mapping[str, Any] | None = None, *, spec_text: bytes | None = None

@@ -231,6 +231,7 @@ def _create_begun(scope: Scope, context: WriteContext, obj: Object, check: Check
         record = scope.bucket.commit(key, 0, partial(_stamp_new, final))
     except Conflict:
         raise _make_already_exists(scope, key, name, obj) from None
+    record.value.has_floats = scope.resource.has_floats
     return Written(record.value, created=True)
 
 
@@ -391,6 +392,7 @@ def _update_begun(scope: Scope, record: Record[Document], obj: Object, check: Ch
         return Written(document_at(final, record.revision))
     committed = scope.bucket.commit(record.key, record.revision, partial(stamp_revision, final))
     record.value.supersede()
+    committed.value.has_floats = scope.resource.has_floats
     return Written(committed.value)
 
 

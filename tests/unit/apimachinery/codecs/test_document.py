@@ -165,13 +165,33 @@ def test_several_encodings_of_a_packed_document_are_made_from_one_tree() -> None
     assert len(trees) == 2
 
 
+@pytest.mark.parametrize("text", ["a", "<&>", "\u2028\xe9", "\ufffd", "\ud800"])
+@pytest.mark.parametrize("is_superseded", [True, False])
+def test_an_object_without_floats_is_held_as_its_json(text: str, is_superseded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    obj = {"metadata": {"name": text}, "data": {"1.0": text, "n": 1}}
+    document, other = Document(obj), Document(copy.deepcopy(obj))
+    document.has_floats = False
+    encoded = document.json
+    assert encoded == other.json
+    if is_superseded:
+        document.supersede()
+    document.pack()
+    other.pack()
+    with monkeypatch.context() as patched:
+        if text in ("a", "<&>"):
+            patched.setattr(json, "dumps", lambda *_, **__: pytest.fail("it was encoded again"))
+        assert document.json == encoded
+    assert document.object == other.object == obj
+    assert document.find_head() == other.find_head() or "\\" in encoded.decode()
+
+
 def test_a_document_knows_the_last_apply_that_left_it_as_it_is() -> None:
     document = Document({"metadata": {"name": "a"}})
     assert not document.is_unchanged_by("first")
     document.note_unchanged("first")
     assert document.is_unchanged_by("first")
-    document.note_unchanged("second")
-    assert (document.is_unchanged_by("first"), document.is_unchanged_by("second")) == (False, True)
+    document.note_unchanged("second", "now")
+    assert [document.is_unchanged_by(apply) for apply in ("first", "second", "now", "then")] == [False, True, True, False]
     document.pack()
     assert not document.is_unchanged_by("second")
 
