@@ -11,6 +11,7 @@ Specified by: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 from __future__ import annotations
 
 import re
+import weakref
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -410,19 +411,32 @@ def _to_storage(scope: Scope, record: Record[Document] | None, live: Object | No
     return conversion.to_storage(resource, obj)
 
 
+def _circumstances_of(scope: Scope, apply: Hashable) -> Hashable:
+    """Returns all that the outcome of an apply to an object depends on; None if that depends on more, or is written down."""
+    store, request = scope.backend.store, scope.request
+    if request.audit is not None or scope.backend.admission.counts:
+        return None
+    # No revision is used twice in a store. Forks have the same revisions and share documents, which must not hold a store.
+    return apply, weakref.ref(store), store.revision, request.user, scope.dry_run
+
+
 def _patch_object(scope: Scope, representation: negotiation.MediaType, patch: Patch) -> Response:
+    apply = patch.key
+    circumstances = None if apply is None else _circumstances_of(scope, apply)
     for record in writes.attempts(scope, create_absent=patch.creates):
         if record is None and not patch.creates:  # kinds that a PUT creates: NotFound is reported before the patch is decoded
             raise scope.not_found()
+        if record is not None and circumstances is not None and record.value.is_unchanged_by(circumstances):
+            return response_writers.object_response(scope, representation, 200, record.value)
         live = conversion.live_object(scope.resource, record)
-        if record is not None and patch.key is not None and record.value.is_unchanged_by(patch.key):
+        if record is not None and apply is not None and record.value.is_unchanged_by(apply):
             obj = _copy_object(record.value.object)
         else:
             obj = _to_storage(scope, record, live, patch)
         check = admission.admit_update(scope, record, obj, live)
         written = writes.commit(scope, record, obj, check)
         if written is not None:
-            if record is not None and written.document is record.value and patch.key is not None and not scope.request.warnings:
-                record.value.note_unchanged(patch.key)
+            if record is not None and written.document is record.value and apply is not None and not scope.request.warnings:
+                record.value.note_unchanged(apply, circumstances)
             return response_writers.object_response(scope, representation, 201 if written.created else 200, written.document)
     raise AssertionError

@@ -18,6 +18,7 @@ import pytest
 
 from fakekube.apimachinery.codecs import document
 from fakekube.apimachinery.patch.apply import FieldManager, managed_fields
+from fakekube.apiserver.registry.generic import writes
 from fakekube.cluster import Cluster
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -33,11 +34,12 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
         yield found
 
 
-def send(cluster: Cluster, method: str, path: str, body: Any, content_type: str = "application/json") -> None:
+def send(cluster: Cluster, method: str, path: str, body: Any, content_type: str = "application/json", query: str = "") -> None:
     data, answers = json.dumps(body).encode(), []
     environ = {
         "REQUEST_METHOD": method,
         "PATH_INFO": path,
+        "QUERY_STRING": query,
         "CONTENT_TYPE": content_type,
         "CONTENT_LENGTH": str(len(data)),
         "wsgi.input": io.BytesIO(data),
@@ -141,6 +143,32 @@ def test_managed_fields_of_a_custom_resource_like_others_are_known(cluster: Clus
 
 def _of(api_version: str, kind: str, name: str) -> dict[str, Any]:
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}
+
+
+def test_apply_that_left_an_object_as_it_is_is_not_made_again_until_something_is_written(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    applied = {**pod("applied"), "metadata": {"name": "applied", "labels": {"a": "1"}}}
+    attempts: list[str] = []
+    commit = writes.commit
+    monkeypatch.setattr(writes, "commit", lambda scope, *rest: attempts.append(scope.name) or commit(scope, *rest))
+
+    def apply(among: Cluster, query: str = "fieldManager=m") -> int:
+        """Returns how often the pod was prepared and validated for it."""
+        attempts.clear()
+        send(among, "PATCH", f"{PODS}/applied", applied, "application/apply-patch+yaml", query)
+        return len(attempts)
+
+    assert [apply(cluster) for _ in range(4)] == [1, 1, 0, 0]  # the second one finds that it changes nothing
+    assert apply(cluster, "fieldManager=m&dryRun=All") == 1
+    assert [apply(cluster) for _ in range(2)] == [1, 0]
+    with cluster.fork() as other:
+        assert [apply(other) for _ in range(2)] == [1, 0]
+    send(cluster, "POST", CONFIG_MAPS, {"metadata": {"name": "more"}})
+    assert [apply(cluster) for _ in range(2)] == [1, 0]
+    applied["metadata"]["labels"] = {"a": "2"}
+    assert [apply(cluster) for _ in range(3)] == [1, 1, 0]
+    assert cluster.get("pods", "applied")["metadata"]["labels"] == {"a": "2"}
 
 
 def test_strategic_patch_with_a_spec_that_was_not_seen_before(cluster: Cluster) -> None:
