@@ -388,9 +388,10 @@ class VanishedMeanwhile(Rule):
     def _remove_before(self, trial: Trial, verb: str, resource: str) -> None:
         """Creates a copy, and deletes it just before the client writes to it."""
         token, removed = new_token(trial.random), list[str]()
+        own = {(obj["metadata"].get("namespace", ""), obj["metadata"]["name"]) for obj in trial.sample.copies(token)}
 
         def take_away(exchange: Exchange) -> None:
-            if token in exchange.path and not removed:
+            if not own.isdisjoint({("", exchange.name), (exchange.namespace, exchange.name)}) and not removed:
                 removed.append(exchange.path)
                 suffix = f"/{exchange.subresource}" if exchange.subresource else ""
                 self.removed.add(exchange.path.removesuffix(suffix))

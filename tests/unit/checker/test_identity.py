@@ -1,13 +1,17 @@
-"""Writes that are refused again and again."""
+"""Writes that are refused again and again, and objects that vanish before a write."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import nullcontext
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from fakekube.checker.rules.identity import await_slow_loop, judge_loop
+from fakekube.checker.rules import identity
+from fakekube.checker.rules.identity import VanishedMeanwhile, await_slow_loop, judge_loop
 
 MAPS = "/api/v1/namespaces/registry/configmaps"
 
@@ -65,3 +69,37 @@ def test_a_slow_loop_is_awaited_as_long_as_the_client_repeats_the_write(times: t
     run: Any = Repeating(*times)
     await_slow_loop(run, 404)
     assert run.now == pytest.approx(seconds, abs=0.1)
+
+
+def test_a_child_of_the_same_kind_and_name_is_not_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    removed: list[str] = []
+    monkeypatch.setattr(identity, "remove", lambda trial, resource, obj: removed.append(obj["path"]))
+
+    def write(trial: Any, namespace: str) -> None:
+        path = f"/api/v1/namespaces/{namespace}/secrets/wheel"
+        writes = {"resource": "secrets", "group": "", "subresource": "", "namespace": namespace, "name": "wheel", "path": path}
+        trial.take_away(SimpleNamespace(**writes))
+
+    class Trial:
+        random = Random(0)
+        sample = SimpleNamespace(copies=lambda token: [{"metadata": {"name": "wheel", "namespace": "default"}}])
+        cluster = SimpleNamespace(call=lambda verb, path: {"path": path})
+        faults = property(lambda self: SimpleNamespace(on=lambda verb, resource: self))
+        reaction_timeout = 1.0
+
+        def intercept(self, take_away: Callable[[Any], None], label: str) -> Any:
+            self.take_away = take_away
+            return nullcontext()
+
+        def stimulate(self, token: str) -> Any:
+            write(self, "team-b")
+            write(self, "default")
+            return SimpleNamespace()
+
+        def await_until(self, condition: Callable[[], bool], seconds: float) -> bool:
+            return condition()
+
+    trial: Any = Trial()
+    rule = VanishedMeanwhile()
+    rule._remove_before(trial, "patch", "secrets")
+    assert removed == ["/api/v1/namespaces/default/secrets/wheel"] == list(rule.removed)
