@@ -1,4 +1,4 @@
-"""A cheap part of the matrix of defects: one defect is found. `matrix.py` runs all of it."""
+"""A cheap part of the matrix of defects: one defect is found, by one provocation. `matrix.py` runs all of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_each_rule_has_a_defect() -> None:
 
 def check_of_the_controller() -> Report:
     command = [sys.executable, str(HERE / "controller.py"), "--defect", "C2-newest"]
-    return fakekube.check(command, sample=HERE / "widgets.yaml", rules="C2")
+    return fakekube.check(command, sample=HERE / "widgets.yaml", again="C2/update")
 
 
 @pytest.mark.parametrize("awaited", [check_of_the_controller], indirect=True)

@@ -16,18 +16,31 @@ from tests.unit.checker.reflector import reflector
 from tests.unit.checker.test_check import FAST, Patience
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fakekube.checker import Report
 
 
 @dataclass(frozen=True)
 class Check:
-    """Checks a client by this provocation, of which a failure is not confirmed: its first run waits long enough."""
+    """Checks a client, which reacts at once, by this provocation, of which a failure is not confirmed.
+
+    What the bad client does not do is awaited for 3 s and not for 17, which `test_waits` tests.
+    """
 
     defect: str
 
     def __call__(self) -> Report:
         timeout = Patience.until("running it again to confirm")
-        return fakekube.check(reflector(self.defect), again="S3/removed", timeout=timeout, progress=timeout.hear, **FAST)
+        with pytest.MonkeyPatch.context() as patch:
+            if self.defect == "S3":
+                patch.setattr(RemovedEntries, "provoke", _provoke_in_short)
+            return fakekube.check(reflector(self.defect), again="S3/removed", timeout=timeout, progress=timeout.hear, **FAST)
+
+
+def _provoke_in_short(rule: RemovedEntries, trial: Any, provoke: Callable[..., None] = RemovedEntries.provoke) -> None:
+    trial.reaction_timeout = lambda _since: 3.0 * trial.session.slowness()
+    provoke(rule, trial)
 
 
 @pytest.mark.parametrize(

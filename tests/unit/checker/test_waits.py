@@ -1,4 +1,4 @@
-"""When a client is considered quiet."""
+"""When a client is considered quiet, and how long its reactions are awaited."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from fakekube.checker import client_run, waits
 from fakekube.checker.client_run import ClientRun
+from fakekube.checker.trial import Trial
 from fakekube.checker.waits import await_lists, await_quiet
 
 
@@ -151,3 +152,37 @@ def test_a_client_that_watches_again_does_not_list_any_more(
     run: Any = Watching(opens, lists, beside=beside)
     assert await_lists(run, run.has_listed, 5) is listed
     assert run.now == pytest.approx(until, abs=0.1)
+
+
+def attempt(*pauses: float, connected: float = 0.0, fails: bool = False) -> Any:
+    """A stream that is watched again at a time, after these pauses."""
+    return SimpleNamespace(pauses=lambda: pauses, time_connected=lambda pause: connected, keeps_failing=lambda since: fails)
+
+
+@pytest.mark.parametrize(
+    ("run", "attempts", "seconds"),
+    [
+        pytest.param({}, (), 8.0 + 9.0, id="it reacts at once"),
+        pytest.param({"slowness": 2.0}, (), 16.0 + 9.0, id="on a busy machine"),
+        pytest.param({"reaction": 3.0}, (), 32.0 + 9.0, id="its reaction takes 3 s"),
+        pytest.param({"polls": 5.0}, (), 8.0 + 10.0 + 9.0, id="it lists every 5 s"),
+        pytest.param({"polls": 90.0}, (), 8.0 + 60.0 + 9.0, id="it lists rarely"),
+        pytest.param({"retry_after": 4}, (), 12.0 + 9.0, id="it was told to wait"),
+        pytest.param({}, (attempt(1.0, 4.0, connected=120.0),), 8.0 + 20.0, id="it watches again 20 s later"),
+        pytest.param({}, (attempt(1.0, 4.0, connected=150.0),), 8.0 + 27.0, id="the next pause is bounded"),
+        pytest.param(
+            {}, (attempt(4.0, connected=120.0, fails=True),), 8.0 + 9.0, id="a stream that keeps failing does not count"
+        ),
+    ],
+)
+def test_how_long_a_reaction_is_awaited(run: dict[str, float], attempts: tuple[Any, ...], seconds: float) -> None:
+    baseline = SimpleNamespace(reaction_seconds=run.get("reaction", 0.0), poll_seconds=lambda: run.get("polls", 0.0))
+    calls = [SimpleNamespace(retry_after=run.get("retry_after", 0))]
+    trial: Any = SimpleNamespace(
+        baseline=baseline,
+        provoked_at=0,
+        trace=SimpleNamespace(since=lambda mark: calls),
+        session=SimpleNamespace(slowness=lambda: run.get("slowness", 1.0)),
+        _attempts=lambda: attempts,
+    )
+    assert Trial.reaction_timeout(trial, 100.0) == seconds
