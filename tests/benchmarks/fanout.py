@@ -20,8 +20,8 @@ from tests.benchmarks.wire import RECORD, Connection
 __all__ = ["events_per_second"]
 
 _MERGE_PATCH = "application/merge-patch+json"
-_TEXT = "x" * 360 + "~" * 40
-_EVENT_END = b"~" * 40 + b'"}}}\n'
+_TEXT = "x" * 100 + "~" * 300
+_EVENT_END = b"~" * 300 + b'"}}}\n'
 _BEGUN = len(_EVENT_END) - 1
 """The bytes at the end of what was received that an end may have begun with."""
 

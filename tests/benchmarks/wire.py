@@ -12,7 +12,6 @@ import socket
 import ssl
 import threading
 import urllib.parse
-from contextlib import suppress
 from typing import Any
 
 __all__ = ["Connection", "RequestFailed"]
@@ -73,8 +72,10 @@ class SecureSocket:
     def recv_into(self, view: memoryview) -> int:
         """Receive at most one record; returns 0 at the end. Raises BlockingIOError."""
         while self._incoming.pending or self._fill():
-            with suppress(ssl.SSLWantReadError):  # a part of a record
+            try:
                 return self._tls.read(len(view), view)
+            except ssl.SSLWantReadError:
+                continue  # a part of a record
         return 0
 
     def _flush(self) -> None:
