@@ -185,13 +185,17 @@ def changes_of_texts(obj: Object, ending: str) -> list[Object]:
 
     The first annotation comes second: a client may react to nothing else in an object with a large spec.
     """
-    texts, annotations = _text_changes(obj, ending), _annotation_changes(obj, ending)
+    texts = _text_changes(obj, ending)
+    annotations = [{"metadata": {"annotations": {key: f"{value}-{ending}"}}} for key, value in _annotations_of(obj).items()]
     return [*texts[:1], *annotations[:1], *texts[1:], *annotations[1:]][:_MOST_CHANGES]
 
 
 def changes_of_amounts(obj: Object, times: int) -> list[Object]:
-    """Returns some merge patches; each lets one number or amount in the data or the spec of an object grow so many times."""
-    amounts = [(path, value) for path, value in leaves_to_change(obj) if is_amount(value) and not is_encoded(obj, path)]
+    """Returns some merge patches; each lets one number or amount in the data, the spec or the annotations of an object grow so
+    many times."""
+    leaves = [(path, value) for path, value in leaves_to_change(obj) if not is_encoded(obj, path)]
+    annotations = [(("metadata", "annotations", key), value) for key, value in _annotations_of(obj).items()]
+    amounts = [(path, value) for path, value in (*leaves, *annotations) if is_amount(value)]
     return [patch_of(obj, path, other_values(value, "", times)[0]) for path, value in amounts][:_MOST_CHANGES]
 
 
@@ -215,6 +219,5 @@ def _text_changes(obj: Object, ending: str) -> list[Object]:
     ]
 
 
-def _annotation_changes(obj: Object, ending: str) -> list[Object]:
-    annotations = (obj.get("metadata") or {}).get("annotations") or {}
-    return [{"metadata": {"annotations": {key: f"{value}-{ending}"}}} for key, value in annotations.items()]
+def _annotations_of(obj: Object) -> dict[str, str]:
+    return (obj.get("metadata") or {}).get("annotations") or {}

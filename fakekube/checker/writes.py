@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fakekube.checker.trace import Call
     from fakekube.checker.trial import Baseline, Trial
     from fakekube.powers.exchange import Exchange
+    from fakekube.powers.fault import Fault
 
 
 _WRITES = ("create", "update", "patch", "delete")
@@ -227,13 +228,15 @@ def is_apply(call: Call) -> bool:
 
 
 @contextmanager
-def refuse_writes(trial: Trial, writes: Iterable[tuple[str, str]]) -> Iterator[None]:
-    """Refuses writes, each a verb and a resource, within the context."""
+def refuse_writes(trial: Trial, writes: Iterable[tuple[str, str]]) -> Iterator[list[Fault]]:
+    """Refuses writes, each a verb and a resource, within the context, which has the faults."""
     with ExitStack() as outage:
-        for verb, resource in writes:
-            selector = trial.faults.on(verb, resource)
-            outage.enter_context(selector.status(503, message="the server is shutting down", label="write refused"))
-        yield
+        yield [
+            outage.enter_context(
+                trial.faults.on(verb, resource).status(503, message="the server is shutting down", label="write refused")
+            )
+            for verb, resource in writes
+        ]
 
 
 def require_kinds_of_writes(reaction: Reaction) -> list[Effect]:

@@ -71,8 +71,9 @@ class WriteOutage(Rule):
                 outage.enter_context(self.fault(trial, verb, resource))
                 for verb, resource in refusable_writes(trial.baseline, *self.verbs())
             ]
-            trial.stimulate()
+            copy = trial.stimulate()
             self.during(trial)
+            trial.await_until(lambda: _is_met(faults) or trial.has_reacted(copy), trial.reaction_timeout)
             trial.wait(self.PART * trial.session.seconds)
             if trial.session.depth == "full":
                 trial.await_until(lambda: self._most_attempts(trial) >= self.ATTEMPTS, trial.session.seconds)
@@ -99,6 +100,11 @@ class WriteOutage(Rule):
         if not self.refused:
             return Verdict.not_exercised("the client sent no write that was refused")
         return Verdict.success(f"{self.refused} refused writes")
+
+
+def _is_met(faults: Sequence[Fault]) -> bool:
+    """Reports whether a write was refused: an outage lasts some seconds from then on, so that a slow client meets it, too."""
+    return any(fault.hits for fault in faults)
 
 
 class FailingWrites(WriteOutage):
@@ -319,9 +325,10 @@ class ChangedUnderFault(MissedChange):
 
     def provoke(self, trial: Trial) -> None:
         self.reaction = self.learn(trial)
-        with refuse_writes(trial, sorted({*refusable_writes(trial.baseline), *self.writes_after_change})):
+        with refuse_writes(trial, sorted({*refusable_writes(trial.baseline), *self.writes_after_change})) as faults:
             self.mark = trial.trace.mark()
             self._alter(trial, trial.copies[0])
+            trial.await_until(lambda: _is_met(faults), trial.reaction_timeout)
             trial.wait(_UNDER_FAULT)
         trial.await_until(lambda: not self._missing(trial), trial.reaction_timeout)
 
@@ -372,8 +379,10 @@ class DeletedUnderFault(MissedDeletion):
         writes = {*refusable_writes(trial.baseline), *after_deletion}
         if any(verb == "delete" for verb, _ in after_deletion) and any(verb != "delete" for verb, _ in after_deletion):
             writes = {pair for pair in writes if pair[0] == "delete"}  # so that what follows the deletes succeeds
-        with refuse_writes(trial, sorted(writes)):
+        with refuse_writes(trial, sorted(writes)) as faults:
             trial.delete(subject)
+            if after_deletion:
+                trial.await_until(lambda: _is_met(faults), trial.reaction_timeout)
             trial.wait(_UNDER_FAULT)
 
 

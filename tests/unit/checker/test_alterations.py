@@ -90,6 +90,11 @@ def test_numbers_grow_with_each_change_and_come_after_all_texts() -> None:
     ]
 
 
+def test_a_number_in_an_annotation_grows_too() -> None:
+    obj = {"metadata": {"name": "team", "annotations": {"pods": "30", "note": "first"}, "labels": {"rack": "3"}}}
+    assert changes_of_amounts(obj, 2) == [{"metadata": {"annotations": {"pods": "32"}}}]
+
+
 def test_a_patch_has_the_list_as_a_whole() -> None:
     obj = {"spec": {"a": {"items": [{"b": 1}, 2]}, "c": 3}}
     path = ("spec", "a", "items", 0, "b")

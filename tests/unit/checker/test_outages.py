@@ -12,7 +12,7 @@ import pytest
 from fakekube.checker import pauses
 from fakekube.checker.client_run import Decided
 from fakekube.checker.rules import outages
-from fakekube.checker.rules.outages import ForbiddenReads, UnauthorizedSpell
+from fakekube.checker.rules.outages import ChangedUnderFault, DeletedUnderFault, FailingWrites, ForbiddenReads, UnauthorizedSpell
 from tests.unit.checker.test_pauses import attempts
 
 GROWING = (0.0, 0.8, 2.4, 5.6)
@@ -112,3 +112,64 @@ def test_a_refusal_is_that_of_an_authenticator_or_of_an_authorizer(
     made().provoke(run)
     assert run.verbs == verbs
     assert {(answer[0], answer[1]["code"], answer[1]["message"]) for answer in run.answers} == {(code, code, message)}
+
+
+class SlowRun:
+    """A run with a client that sends its write only when it is waited for."""
+
+    def __init__(self) -> None:
+        self.faults = self
+        self.session = SimpleNamespace(seconds=10.0, depth="fast")
+        self.copies = [SimpleNamespace()]
+        self.baseline = SimpleNamespace(deletion=SimpleNamespace(effects=[SimpleNamespace(detail=("delete",), resource="pods")]))
+        self.trace = SimpleNamespace(mark=lambda: 0, since=lambda mark: [])
+        self.cluster = None
+        self.reaction_timeout = 5.0
+        self._armed: list[Any] = []
+
+    def on(self, verb: str, resource: str) -> Any:
+        return SimpleNamespace(status=lambda *code, **told: self._arm())
+
+    @contextmanager
+    def _arm(self) -> Iterator[Any]:
+        fault = SimpleNamespace(hits=0)
+        self._armed.append(fault)
+        yield fault
+        self._armed.remove(fault)
+
+    def stimulate(self) -> Any:
+        return self.copies[0]
+
+    def delete(self, copy: Any) -> None:
+        """In place of that of a run."""
+
+    def has_reacted(self, copy: Any) -> bool:
+        return False
+
+    def await_until(self, condition: Callable[[], bool], seconds: float) -> None:
+        for fault in self._armed:
+            fault.hits += 1
+        assert condition() or not self._armed
+
+    def wait(self, seconds: float) -> None:
+        assert all(fault.hits for fault in self._armed), "the outage ends before the client has met it"
+
+    def await_all(self) -> None:
+        assert not self._armed
+
+
+def test_an_outage_does_not_end_before_a_slow_client_has_met_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outages, "refusable_writes", lambda *asked: [("create", "pods")])
+    run: Any = SlowRun()
+    rule = FailingWrites()
+    rule.provoke(run)
+    assert rule.refused == 1
+    DeletedUnderFault().miss(run, run.copies[0])
+
+
+def test_a_change_is_refused_also_if_a_slow_client_writes_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outages, "refusable_writes", lambda *asked: [("create", "pods")])
+    monkeypatch.setattr(ChangedUnderFault, "learn", lambda *asked: SimpleNamespace(effects=[], missing=lambda *told: []))
+    monkeypatch.setattr(ChangedUnderFault, "_alter", lambda *asked: None)
+    run: Any = SlowRun()
+    ChangedUnderFault().provoke(run)
