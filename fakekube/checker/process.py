@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 
 #: How many seconds `join` waits for a function to return.
@@ -220,7 +220,7 @@ class _Command:
             return 0.0
 
     def is_runnable(self) -> bool:
-        return any(_state_of(thread) in "RD" for thread in Path(f"/proc/{self.group}/task").glob("*/stat"))
+        return any(_state_of(thread / "stat") in "RD" for thread in _threads_of(self.group))
 
     def output(self) -> str:
         return (self._printed_before + tail_of(self._output, _TAIL))[-_TAIL:].decode(errors="replace").strip()
@@ -231,6 +231,15 @@ class _Command:
             if self._output.stat().st_size > MOST_OUTPUT:
                 self._printed_before = tail_of(self._output, _TAIL)
                 os.truncate(self._output, 0)
+
+
+def _threads_of(process: int, proc: Path = Path("/proc")) -> Iterator[Path]:
+    """Yields the folders of the threads of a process and of those that these have started, as a shell does for each command."""
+    for thread in (proc / str(process) / "task").glob("*"):
+        yield thread
+        with suppress(OSError):
+            for child in (thread / "children").read_text(encoding="utf-8").split():
+                yield from _threads_of(int(child), proc)
 
 
 def _state_of(stat: Path) -> str:

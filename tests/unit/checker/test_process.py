@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fakekube.checker.process import CommandStarter, _state_of, fatal_line, starter_of
+from fakekube.checker.process import CommandStarter, _state_of, _threads_of, fatal_line, starter_of
 
 #: Connects to a port and stays; as a daemon it leaves the process group of the check's client, as a child it outlives its parent.
 CLIENT = """
@@ -187,6 +187,14 @@ def test_the_source_of_a_client_is_a_file_below_the_working_directory(
 def test_a_thread_that_reads_its_own_state_is_runnable() -> None:
     assert _state_of(Path("/proc/thread-self/stat")) == "R"
     assert _state_of(Path("/proc/none/stat")) == "S"
+
+
+def test_the_threads_of_a_client_are_those_of_all_processes_that_it_has_started(tmp_path: Path) -> None:
+    for process, thread, children in ((5, 5, "7 "), (5, 6, ""), (7, 7, "8 9"), (8, 8, ""), (4, 4, "5")):
+        folder = tmp_path / str(process) / "task" / str(thread)
+        folder.mkdir(parents=True)
+        (folder / "children").write_text(children)
+    assert {int(thread.name) for thread in _threads_of(5, tmp_path)} == {5, 6, 7, 8}
 
 
 def test_the_source_of_a_function_is_its_file() -> None:
