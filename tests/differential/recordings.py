@@ -362,6 +362,10 @@ RECORDINGS = {
             "v1.35/rules/workloads", "rules_first_workloads", "1.35", dict.fromkeys(("GenericWorkload", "GangScheduling"), True),
             "scheduling.k8s.io/v1alpha1=true",
         ),
+        _with_gates(
+            "v1.35/rules/pod-certificates", "rules_alpha", "1.35", {"PodCertificateRequest": True}, "certificates.k8s.io/v1beta1=true",
+            word="pod_certificate_requests",
+        ),
         *_of_workloads("1.36", "v1alpha2", "GangScheduling", "WorkloadAwarePreemption"),
         *_of_workloads("1.37", "v1beta1", "CompositePodGroup", "PodGroupPreemptionPolicy"),
         *(

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from fakekube.apimachinery import features
 from fakekube.apimachinery.errors import FieldError
 from fakekube.apimachinery.errors.field import IMMUTABLE, OMITTED, Typed, forbidden, invalid, not_supported, required, too_long
+from fakekube.apimachinery.schema.model import Type
 from fakekube.apis.certificates.signers import is_authorized_for_signer_name, validate_signer_name
 from fakekube.apis.rest.strategy import Strategy, WriteContext, keep_all_but, keep_metadata
 from fakekube.apis.validation import names
@@ -99,9 +100,8 @@ class PodCertificateRequestStrategy(Strategy):
         return _validate_spec(obj.get("spec") or {})
 
     def validate_update(self, context: WriteContext, obj: Object, old: Object) -> list[FieldError]:
-        spec, version = obj.get("spec") or {}, "v1beta1" if from_minor(35) else "v1alpha1"
-        type_ = features.current().types.type_of(f"k8s.io/api/certificates/{version}.PodCertificateRequestSpec")
-        if semantic_deep_equal_as(type_, spec, old.get("spec")):
+        spec = obj.get("spec") or {}
+        if semantic_deep_equal_as(_spec_type(), spec, old.get("spec")):
             return []
         return [invalid("spec", _internal_spec(spec), IMMUTABLE)]
 
@@ -116,8 +116,15 @@ _INTERNAL: Final = (
 )  # fmt: skip
 
 
+def _spec_type() -> Type:
+    """Returns the type of the spec in the newest version before v1."""
+    version = "v1beta1" if from_minor(35) else "v1alpha1"
+    return features.current().types.type_of(f"k8s.io/api/certificates/{version}.PodCertificateRequestSpec")
+
+
 def _internal_spec(spec: Object) -> dict[str, Any]:
-    return {name: spec.get(field, zero) for name, field, zero in _INTERNAL}
+    known = _spec_type().fields
+    return {name: spec.get(field, zero) for name, field, zero in _INTERNAL if field in known}
 
 
 def _validate_spec(spec: Object) -> list[FieldError]:
@@ -137,6 +144,8 @@ def _validate_spec(spec: Object) -> list[FieldError]:
     longest = MAX_SECONDS_OF_KUBERNETES if is_kubernetes_signer(signer) else MAX_SECONDS
     if not MIN_SECONDS <= seconds <= longest:
         errors.append(invalid("spec.maxExpirationSeconds", seconds, f"must be in the range [{MIN_SECONDS}, {longest}]"))
+    if "stubPKCS10Request" not in _spec_type().fields:
+        return errors + _validate_public_key(spec)
     has_request, has_key, has_proof = (
         bool(spec.get(field)) for field in ("stubPKCS10Request", "pkixPublicKey", "proofOfPossession")
     )
@@ -193,15 +202,16 @@ def _is_signed(request: x509.CertificateSigningRequest) -> bool:
 
 
 def _validate_public_key(spec: Object) -> list[FieldError]:
-    content, proof = base64.b64decode(spec["pkixPublicKey"]), base64.b64decode(spec["proofOfPossession"])
+    shown = spec.get("pkixPublicKey")
+    content, proof = base64.b64decode(shown or ""), base64.b64decode(spec.get("proofOfPossession") or "")
     for path, value in ((_KEY, content), (_PROOF, proof)):
         if len(value) > MAX_REQUEST_SIZE:
             return [too_long(path, MAX_REQUEST_SIZE)]
     try:
         key = serialization.load_der_public_key(content)
     except (ValueError, UnsupportedAlgorithm):
-        return [invalid(_KEY, spec["pkixPublicKey"], "must be a valid PKIX-serialized public key")]
-    errors = _validate_key(key, _KEY, "P256 or P384", spec["pkixPublicKey"])
+        return [invalid(_KEY, shown, "must be a valid PKIX-serialized public key")]
+    errors = _validate_key(key, _KEY, "P256 or P384", shown)
     if errors:
         return errors
     signed = spec["podUID"].encode()
