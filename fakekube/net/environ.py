@@ -217,23 +217,58 @@ def base_environ(server_name: str, server_port: int, scheme: str) -> dict[str, A
 
 
 _MAX_BLOCKS = 16
+_MAX_REQUESTS = 8
 
 
 class ConnectionVariables:
-    """The variables of a connection, and these together with those of the header blocks that its client repeats."""
+    """The variables of a connection, and these together with those of the header blocks and requests that its client repeats."""
 
-    __slots__ = ("_by_block", "_of_connection")
+    __slots__ = ("_by_block", "_by_request", "_of_connection")
 
     def __init__(self, of_connection: dict[str, Any]) -> None:
         self._of_connection = of_connection
         self._by_block: BoundedCache[tuple[Fields, tuple[int, int]], dict[str, Any]] = BoundedCache(_MAX_BLOCKS)
         """By header block and version; without long blocks."""
+        self._by_request: BoundedCache[tuple[Fields, str, str, tuple[int, int]], dict[str, Any]] = BoundedCache(_MAX_REQUESTS)
+        """By header block, method, target and version; without long ones."""
 
     def add(self, variables: dict[str, str]) -> None:
         """Adds variables of the connection, before its first request."""
         self._of_connection |= variables
 
-    def with_headers(self, request: Request) -> tuple[dict[str, Any], bool]:
+    def of_request(self, request: Request) -> dict[str, Any]:
+        """Returns the environ of a request without its body, in a dict that is not changed: equal requests get the same."""
+        key = request.fields, request.method, request.target, request.version
+        known = self._by_request.get(key)
+        if known is None:
+            known = self._make(request)
+            if SHARED_VARIABLES in known and len(request.target) <= LONGEST_TEXT:
+                self._by_request.add(key, known)
+        return known
+
+    def _make(self, request: Request) -> dict[str, Any]:
+        target = request.target
+        authority, uri = (None, target) if target.startswith("/") else _split_target(target)
+        path, _, query = uri.partition("?")
+        if "%" in path:
+            path = unquote_to_bytes(path.encode("latin-1")).decode("latin-1")
+        of_block, is_kept = self._with_headers(request)
+        environ = {
+            **of_block,
+            "REQUEST_METHOD": request.method,
+            "REQUEST_URI": uri,
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "wsgi.input": None,
+            "wsgi.errors": None,
+        }
+        if authority is not None:
+            environ["HTTP_HOST"] = authority
+        elif is_kept:
+            environ[SHARED_VARIABLES] = of_block
+        return environ
+
+    def _with_headers(self, request: Request) -> tuple[dict[str, Any], bool]:
         """Returns the variables that all requests of this connection have with the headers and the version of this one.
 
         Also returns whether they are kept: then other requests get the same dict, which is not changed.
@@ -258,25 +293,8 @@ def make_environ(variables: ConnectionVariables, request: Request, body: IO[byte
         request: the request.
         body: the value of `wsgi.input`.
     """
-    target = request.target
-    authority, uri = (None, target) if target.startswith("/") else _split_target(target)
-    path, _, query = uri.partition("?")
-    if "%" in path:
-        path = unquote_to_bytes(path.encode("latin-1")).decode("latin-1")
-    of_block, is_kept = variables.with_headers(request)
-    environ = {
-        **of_block,
-        "REQUEST_METHOD": request.method,
-        "REQUEST_URI": uri,
-        "PATH_INFO": path,
-        "QUERY_STRING": query,
-        "wsgi.input": body,
-        "wsgi.errors": sys.stderr,
-    }
-    if authority is not None:
-        environ["HTTP_HOST"] = authority
-    elif is_kept:
-        environ[SHARED_VARIABLES] = of_block
+    environ = variables.of_request(request).copy()
+    environ["wsgi.input"], environ["wsgi.errors"] = body, sys.stderr
     return environ
 
 

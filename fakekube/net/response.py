@@ -14,7 +14,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import NamedTuple
 
 from fakekube.base.caches import LONGEST_TEXT, cache_by_key, cache_by_text
 from fakekube.net.environ import Body
@@ -62,35 +61,36 @@ def encode_head(
         length: the length of the whole body, if it is known and the application has not declared it.
         keep_alive: whether the server keeps the connection open, if the client does.
     """
-    is_bodiless, is_1_1 = _is_bodiless(status), request.version >= (1, 1)
-    has_body = not is_bodiless and request.method != "HEAD"
-    declared = length if has_body or (length and not is_bodiless) else None
-    first = ""
-    if fields and not _meaning_of(fields[0][0]):  # it differs in each response: Audit-Id
-        first, fields = _line(*fields[0]), fields[1:]
-    last = None
-    if fields and fields[-1][0] == "Content-Length" and not is_bodiless:
-        last, fields = int(fields[-1][1]), fields[:-1]
-    known = _known_lines((status, tuple(fields)))
-    if last is None:
-        last = known.length
-    if last is not None:
-        declared = last
+    begin, end, first, own_length = 0, len(fields), "", ""
+    if fields:
+        name, value = fields[0]
+        if not _meaning_of(name):  # it differs in each response: Audit-Id
+            begin, first = 1, _line(name, value)
+        name, value = fields[-1]
+        if name == "Content-Length" and end > begin:
+            end, own_length = end - 1, value
+    known = _known_lines((status, *fields[begin:end]))
+    is_1_1 = request.version >= (1, 1)
+    has_body, declared = not known.is_bodiless and request.method != "HEAD", None
+    if not known.is_bodiless:
+        declared = int(own_length) if own_length else known.length
+        if declared is None and (has_body or length):
+            declared = length
     chunked = has_body and declared is None and is_1_1
     has_end = not has_body or declared is not None or chunked
     keep_alive = keep_alive and has_end and request.fields.keep_alive and not known.closes
-    end = f"Date: {known.date or date}\r\n"
-    if declared is not None:
-        end += f"Content-Length: {declared}\r\n"
+    framing = f"Content-Length: {declared}\r\n" if declared is not None else ""
     if keep_alive is not is_1_1 and not known.closes:
-        end += "Connection: keep-alive\r\n" if keep_alive else "Connection: close\r\n"
+        framing += "Connection: keep-alive\r\n" if keep_alive else "Connection: close\r\n"
     if chunked:
-        end += "Transfer-Encoding: chunked\r\n"
-    text = f"{'HTTP/1.1' if is_1_1 else 'HTTP/1.0'} {known.status}\r\n{first}{known.text}{end}\r\n"
+        framing += "Transfer-Encoding: chunked\r\n"
+    version = "HTTP/1.1" if is_1_1 else "HTTP/1.0"
+    text = f"{version} {known.status}\r\n{first}{known.text}Date: {known.date or date}\r\n{framing}\r\n"
     return Head(text.encode("latin-1"), has_body, declared, chunked, keep_alive)
 
 
-class _Lines(NamedTuple):
+@dataclass(slots=True)
+class _Lines:
     """What the status and some fields of a response become in its header."""
 
     status: str
@@ -101,27 +101,29 @@ class _Lines(NamedTuple):
     date: str
     closes: bool
     """Whether there is `Connection: close`."""
+    is_bodiless: bool
+    """Whether responses with the status have no body."""
 
 
-_Key = tuple[str, tuple[tuple[str, str], ...]]
+_Key = tuple[str, *tuple[tuple[str, str], ...]]
 """A status, and fields."""
 _MAX_KNOWN = 512
 
 
 def _are_short(key: _Key) -> bool:
-    status, fields = key
+    status, *fields = key
     return len(status) + sum([len(name) + len(value) for name, value in fields]) <= LONGEST_TEXT
 
 
 @cache_by_key(_are_short, _MAX_KNOWN)
 def _known_lines(key: _Key) -> _Lines:
     """Returns the lines for a status and those fields that many responses have in common."""
-    status, fields = key
-    text, length, date, closes = "", None, "", False
+    status, *fields = key
+    text, length, date, closes, is_bodiless = "", None, "", False, status[:3] in BODILESS or status[0] == "1"
     for name, value in fields:
         meaning = _meaning_of(name)
         if meaning == "content-length":
-            length = None if _is_bodiless(status) else int(value)
+            length = None if is_bodiless else int(value)
         elif meaning == "date":
             date = _clean(value)
         elif meaning == "connection":
@@ -130,15 +132,14 @@ def _known_lines(key: _Key) -> _Lines:
                 text += _line(name, value)
         elif not meaning or (meaning == "content-type" and not status.startswith("304")):
             text += _line(name, value)
-    return _Lines(_clean(status), text, length, date, closes)
-
-
-def _is_bodiless(status: str) -> bool:
-    return status[:3] in BODILESS or status[0] == "1"
+    return _Lines(_clean(status), text, length, date, closes, is_bodiless)
 
 
 def _line(name: str, value: str) -> str:
-    return f"{_clean(f'{name}: {value}')}\r\n"
+    line = f"{name}: {value}"
+    if "\r" in line or "\n" in line:
+        line = _clean(line)
+    return f"{line}\r\n"
 
 
 def _clean(text: str) -> str:

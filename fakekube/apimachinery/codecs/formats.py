@@ -89,7 +89,7 @@ class Kind:
         """Returns the compact JSON of an object with its kind and apiVersion."""
         if self.custom:
             return item
-        return b"%b,%b" % (self.json_head, item[1:]) if len(item) > 2 else self.json_head + b"}"
+        return b",".join((self.json_head, item[1:])) if len(item) > 2 else self.json_head + b"}"
 
 
 class Format(Protocol):

@@ -189,7 +189,8 @@ class Application:
             self.chance.before_request(environ.get("HTTP_USER_AGENT", ""))
         if self.observer is not None:
             exchange.observation = self.observer.observe(environ, exchange.path)
-        emulated = features.CURRENT.set(self._backend.settings.emulation)
+        emulation = self._backend.settings.emulation
+        emulated = None if features.CURRENT.get() is emulation else features.CURRENT.set(emulation)
         limit_errors()
         try:
             response = self._respond(exchange)
@@ -205,7 +206,8 @@ class Application:
                 exchange.audit = None
         finally:
             lift_limit()
-            features.CURRENT.reset(emulated)
+            if emulated is not None:
+                features.CURRENT.reset(emulated)
         target = exchange.target
         if exchange.audit is not None and target is not None:
             auditing.write_event(exchange.audit, target.info, exchange.annotations, response)
@@ -443,8 +445,10 @@ def _make_body(response: Response, environ: Environment, *, compresses: bool) ->
 
 def _merge_headers(common: list[tuple[str, str]], own: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Returns all headers; the Cache-Control of a response overrides the common one."""
-    if "Cache-Control" in dict(own):
-        common.remove(NOT_CACHED)
+    for name, _ in own:
+        if name == "Cache-Control":
+            common.remove(NOT_CACHED)
+            break
     return common + own
 
 

@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from fakekube.base.caches import LONGEST_TEXT, cache_by_text, cache_if
+from fakekube.base.caches import LONGEST_TEXT, BoundedCache, cache_if
 from fakekube.base.golang.urls import CONTROL_CHARACTER, INVALID_ESCAPE
 from fakekube.net.http1.messages import (
     END_OF_HEADER,
@@ -82,7 +81,8 @@ class Fields:
     """The variables of `environ` for this block, which are cached here."""
 
 
-class Request(NamedTuple):
+@dataclass(slots=True)
+class Request:
     """A parsed request without its body. Those that clients repeat are parsed once."""
 
     method: str
@@ -124,18 +124,23 @@ class RequestParser:
 
         Raises ProtocolError for an invalid or unsupported request.
         """
-        assert self.unread == 0, "the body of the last request has not been read"
-        buffer = self.buffer
+        body, buffer = self.current_body, self.buffer
+        assert body is None or body.unread == 0, "the body of the last request has not been read"
         if self._tolerant and not self._skip_blank_lines():
             return None
-        end = END_OF_HEADER.search(buffer, self._searched)
-        if end is None:
-            self._searched = max(0, len(buffer) - 2)
-            self._check_early()
-            return None
-        head = buffer[: end.end()].decode("latin-1")
-        request = _request(head)
-        del buffer[: end.end()]
+        request = None
+        if len(buffer) <= LONGEST_TEXT and buffer.endswith(b"\r\n\r\n"):  # most requests without a body
+            request = _known_requests.get(bytes(buffer))
+        if request is not None:
+            buffer.clear()
+        else:
+            end = END_OF_HEADER.search(buffer, self._searched)
+            if end is None:
+                self._searched = max(0, len(buffer) - 2)
+                self._check_early()
+                return None
+            request = _request(bytes(buffer[: end.end()]))
+            del buffer[: end.end()]
         self._searched = 0
         self._line_checked = False
         self._tolerant = request.method == "POST"
@@ -177,9 +182,22 @@ class RequestParser:
             raise ProtocolError(HEADER_TOO_LARGE)
 
 
-@cache_by_text(512)
-def _request(head: str) -> Request:
-    """Parses a complete header with its blank line. Checks are in the order of net/http."""
+_known_requests: BoundedCache[bytes, Request] = BoundedCache(512)
+"""By their headers."""
+
+
+def _request(head: bytes) -> Request:
+    """Returns the request of a complete header with its blank line."""
+    request = _known_requests.get(head)
+    if request is None:
+        request = _parse(head.decode("latin-1"))
+        if len(head) <= LONGEST_TEXT:
+            _known_requests.add(head, request)
+    return request
+
+
+def _parse(head: str) -> Request:
+    """Parses a header. Checks are in the order of net/http."""
     line, _, block = head.partition("\n")
     method, target, version = _request_line(line)
     if len(head) > MAX_HEAD_BYTES:
