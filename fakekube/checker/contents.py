@@ -341,7 +341,7 @@ def make_two(trial: Trial, changes: _Changes, what: str) -> Sequence[Copy]:
     while True:
         try:
             made = [_make_with(trial, changes.all()) for _ in range(2)]
-            await_reactions(trial, made, trial.baseline.seconds_to_react(_REACTS_WITHIN * trial.session.slowness()))
+            await_reactions(trial, made, trial.baseline.seconds_to_react(_REACTS_WITHIN))
         except (ClientEnded, HotLoop):
             raise NotExercised(f"the client ends or loops when a copy has {what}") from None
         if not any(map(trial.missing_of, made)):
@@ -352,8 +352,8 @@ def make_two(trial: Trial, changes: _Changes, what: str) -> Sequence[Copy]:
             raise NotExercised(f"the client does not react to copies with {what} as to the sample")
 
 
-#: In so many seconds most clients react to a copy with other values, if they react to it at all.
-_REACTS_WITHIN = 8.0
+#: In so many seconds most clients react to a copy with other values, if they react to it at all; a slow one is not quiet then.
+_REACTS_WITHIN = 3.0
 
 
 def _make_with(trial: Trial, changes: Sequence[Object]) -> Copy:

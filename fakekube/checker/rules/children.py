@@ -24,7 +24,7 @@ from fakekube.checker.rules.single_changes import ChangedAlone
 from fakekube.checker.sample import new_token
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_reactions
-from fakekube.checker.writes import learned_writes, require_children, require_prompt_writes, touch_objects
+from fakekube.checker.writes import creating_writes, learned_writes, require_children, require_prompt_writes, touch_objects
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
@@ -302,9 +302,15 @@ class TakenMeanwhile(ForeignChild):
         self._met: list[str] = []
         """The tokens of the copies whose child has been created."""
 
+    def require(self, baseline: Baseline) -> None:
+        super().require(baseline)
+        if not any(verb == "create" for verb, _ in creating_writes(baseline)):  # no apply can be guarded against this
+            raise NotExercised("the client makes its children by apply")
+
     def provoke(self, trial: Trial) -> None:
-        owner = self._create_owner(trial)
-        taken = list(islice(self.takeable(trial), self.MOST))
+        owner, creates = self._create_owner(trial), creating_writes(trial.baseline)
+        created = (one for one in self.takeable(trial) if ("create", one[0].resource) in creates)
+        taken = list(islice(created, self.MOST))
         subjects = [self._meet(trial, effect, child, owner) for effect, child in taken]
         trial.await_until(lambda: len(self._met) == len(subjects), trial.reaction_timeout)
         if not subjects or len(self.foreign) < len(subjects):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import random
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from fakekube.checker.contents import AMOUNTS, TEXTS, OtherValue
-from fakekube.checker.reaction import Copy
+from fakekube.checker.reaction import Copy, Effect, EffectKind, Reaction
 from fakekube.checker.rules import children
-from fakekube.checker.rules.children import ChangedChild, Unowned, _ChangedValue
+from fakekube.checker.rules.children import ChangedChild, TakenMeanwhile, Unowned, _ChangedValue
 from fakekube.checker.verdict import NotExercised
 
 PLACE = ("configmaps", "{}-page")
@@ -143,3 +144,12 @@ def test_an_object_without_owner_is_taken_over_as_a_whole_or_not_at_all(
     trial: Any = SimpleNamespace(excerpt=list)
     verdict = Unowned._judge_taken(trial, "configmaps", is_owned, left, claimed)
     assert (verdict.outcome if verdict else "") == outcome
+
+
+@pytest.mark.parametrize(("verb", "possible"), [("create", True), ("patch", False)])
+def test_no_name_is_taken_just_before_an_apply(verb: str, possible: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(children, "creating_writes", lambda baseline: [(verb, "configmaps")])
+    reaction = Reaction({Effect(EffectKind.CHILD, "configmaps", "{}-page"): 1})
+    baseline: Any = SimpleNamespace(reaction=reaction, controls_children=True)
+    with nullcontext() if possible else pytest.raises(NotExercised, match="makes its children by apply"):
+        TakenMeanwhile().require(baseline)
