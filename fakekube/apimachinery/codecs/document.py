@@ -298,7 +298,9 @@ class Document:
         return apply in self._made.get(_UNCHANGED, ())
 
     def supersede(self) -> None:
-        """Drops the cached JSON after a newer version has replaced this one, unless it will be held as that."""
+        """Drops the encodings after a newer version has replaced this one, but for the JSON if it will be held as that."""
+        if self._made:
+            self._made = {key: made for key, made in self._made.items() if made.__class__ is not bytes}
         if self.has_floats or self._packed:
             self._json = b""
 

@@ -36,9 +36,13 @@ def test_encodings_are_cached_separately() -> None:
 
 def test_superseded_document_is_encoded_again() -> None:
     document = Document({"a": 1})
-    before = document.json
+    before, encodings = document.json, iter((b"first", b"second"))
+    assert document.encoding("x", lambda _: next(encodings)) == b"first"
+    converted = document.encoding("y", Document)
     document.supersede()
     assert document.json == before == b'{"a":1}'
+    assert document.encoding("x", lambda _: next(encodings)) == b"second"
+    assert document.encoding("y", Document) is converted
 
 
 def test_repr_shows_namespace_and_name() -> None:
