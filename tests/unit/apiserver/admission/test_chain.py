@@ -11,6 +11,7 @@ from fakekube.apimachinery import data
 from fakekube.apimachinery.errors import StatusError, status
 from fakekube.apis.rest.cluster_access import AdmissionSnapshot
 from fakekube.apiserver.admission.chain import Attributes, Chain, Operation, Plugin
+from fakekube.apiserver.admission.optional_plugins import EventRateLimit
 from fakekube.apiserver.admission.plugins import plugins
 from fakekube.apiserver.registry import builtin
 
@@ -143,3 +144,8 @@ def test_plugins_declare_operations_and_resources(plugin: Plugin) -> None:
     assert plugin.operations
     assert plugin.resources is None or set(plugin.resources) <= KNOWN
     assert type(plugin).admit is not Plugin.admit or type(plugin).validate is not Plugin.validate
+
+
+def test_a_chain_counts_requests_if_one_of_its_plugins_does() -> None:
+    assert not Chain([Plugin()]).counts
+    assert Chain([Plugin(), EventRateLimit([])]).counts
