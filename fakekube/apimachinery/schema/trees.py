@@ -90,7 +90,8 @@ def _are_identical(one: Any, other: Any) -> bool:
     if one is other:
         return True
     try:
-        return orjson.dumps(one) == orjson.dumps(other)
+        option = orjson.OPT_PASSTHROUGH_SUBCLASS  # a RawObject has a text of its own
+        return orjson.dumps(one, option=option) == orjson.dumps(other, option=option)
     except orjson.JSONEncodeError:
         return False
 
