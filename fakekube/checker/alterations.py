@@ -11,6 +11,7 @@ import base64
 import re
 from typing import TYPE_CHECKING, Any
 
+from fakekube.apimachinery.patch.merge_patch import apply_merge_patch
 from fakekube.checker.reaction import is_time, leaves_of
 
 if TYPE_CHECKING:
@@ -167,6 +168,17 @@ def patch_of(value: Any, path: Path, new: Any) -> Any:
     if isinstance(value, list):
         return with_value(value, path, new)
     return {first: patch_of(value[first], tuple(rest), new)}
+
+
+def keep_added(now: Any, change: Any) -> Any:
+    """Returns a merge patch that sets the same values as another one, and keeps what the items of lists have besides; not in
+    lists that get longer or shorter."""
+    if isinstance(change, dict):
+        return {key: keep_added(now.get(key) if isinstance(now, dict) else None, inner) for key, inner in change.items()}
+    if not isinstance(change, list) or not isinstance(now, list) or len(now) != len(change):
+        return change
+    kept = [keep_added(*pair) for pair in zip(now, change, strict=True)]
+    return [apply_merge_patch(*pair) if isinstance(pair[0], dict) else pair[1] for pair in zip(now, kept, strict=True)]
 
 
 def with_value(value: Any, path: Path, new: Any) -> Any:

@@ -21,6 +21,7 @@ from fakekube.checker.alterations import (
     is_encoded,
     is_number,
     is_switch,
+    keep_added,
     leaves_to_change,
     other_values,
     parts_of,
@@ -377,11 +378,24 @@ def apply_step(trial: Trial, copy: Copy, step: Sequence[Object]) -> None:
         if not change:
             continue
         try:
-            trial.cluster.patch(resource, metadata["name"], change, namespace=metadata.get("namespace"))
+            _patch_as_it_is(trial, resource, metadata, change)
         except ApiError as error:
             if error.code == 404:
                 continue
             raise NotExercised(f"the API refuses the changes of {resource}/{metadata['name']}: {error}") from None
+
+
+def _patch_as_it_is(trial: Trial, resource: str, metadata: Object, change: Object) -> None:
+    """Changes an object by a merge patch; if the API refuses it, by one that keeps what the server has added to items of lists,
+    such as the volumeMounts of containers. Raises ApiError."""
+    name, namespace = metadata["name"], metadata.get("namespace")
+    try:
+        trial.cluster.patch(resource, name, change, namespace=namespace)
+    except ApiError as error:
+        if error.code != 422:
+            raise
+        now = trial.cluster.get(resource, name, namespace=namespace)
+        trial.cluster.patch(resource, name, keep_added(now, change), namespace=namespace)
 
 
 def apply_and_await_quiet(trial: Trial, copy: Copy, step: Sequence[Object]) -> None:

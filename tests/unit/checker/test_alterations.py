@@ -14,6 +14,7 @@ from fakekube.checker.alterations import (
     choices_of,
     containers_of,
     is_amount,
+    keep_added,
     leaves_to_change,
     other_values,
     patch_of,
@@ -93,6 +94,23 @@ def test_numbers_grow_with_each_change_and_come_after_all_texts() -> None:
 def test_a_number_in_an_annotation_grows_too() -> None:
     obj = {"metadata": {"name": "team", "annotations": {"pods": "30", "note": "first"}, "labels": {"rack": "3"}}}
     assert changes_of_amounts(obj, 2) == [{"metadata": {"annotations": {"pods": "32"}}}]
+
+
+@pytest.mark.parametrize(
+    ("change", "kept"),
+    [
+        ({"spec": {"image": "b"}, "data": None}, {"spec": {"image": "b"}, "data": None}),
+        (
+            {"spec": {"containers": [{"name": "a", "image": "b"}]}},
+            {"spec": {"containers": [{"name": "a", "image": "b", "volumeMounts": [{"name": "token"}]}]}},
+        ),
+        ({"spec": {"args": ["y"]}}, {"spec": {"args": ["y"]}}),
+        ({"spec": {"containers": []}}, {"spec": {"containers": []}}),
+    ],
+)
+def test_items_of_lists_keep_what_the_server_has_added(change: Any, kept: Any) -> None:
+    container = {"name": "a", "image": "a", "volumeMounts": [{"name": "token"}]}
+    assert keep_added({"spec": {"containers": [container], "args": ["x"]}}, change) == kept
 
 
 def test_a_patch_has_the_list_as_a_whole() -> None:
