@@ -34,6 +34,7 @@ from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
 
     from fakekube.base.objects import Object
     from fakekube.checker.trace import Call
@@ -232,9 +233,13 @@ class RecreatedOwner(Rule):
             return super().judge(trial)
         lacks = self.lacks
         if lacks:
-            name = self.new.names()[0]
+            dead = {obj["metadata"]["uid"] for obj in trial.copies[0].objects}
+            created = [call for call in find_creates(trial, self.new.mark, dead) if call.collection in lacks]
+            reason = "it creates them for the deleted one" if created else "it uses the children of the old one"
             return Verdict.failure(
-                f"creates no {lacks[0]} for the new {name}: it uses the children of the old one", *trial.excerpt(), by_time=True
+                f"creates no {lacks[0]} for the new {self.new.names()[0]}: {reason}",
+                *trial.excerpt(created or None),
+                by_time=True,
             )
         return Verdict.success()
 
@@ -268,6 +273,11 @@ class RecreatedOwner(Rule):
                     text = f"writes {resource}/{metadata['name']}, which belongs to a deleted owner"
                     return blame_for_owner(trial, text, [call])
         return None
+
+
+def find_creates(trial: Trial, mark: int, uids: AbstractSet[str]) -> list[Call]:
+    """Returns the creates since a mark that mention one of some uids, without Events, which may tell of the dead."""
+    return [call for call in writes_of(trial.trace.since(mark)) if call.status == 201 and any(map(call.mentions, uids))]
 
 
 def _has_same_uid(one: Object, other: Object) -> bool:

@@ -21,7 +21,7 @@ from fakekube.checker.reaction import (
     written_fields,
 )
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.identity import REPLACED, Recreated, RecreatedOwner, judge_loop, replace_before_deletes
+from fakekube.checker.rules.identity import REPLACED, Recreated, RecreatedOwner, find_creates, judge_loop, replace_before_deletes
 from fakekube.checker.sample import new_token, release_addresses
 from fakekube.checker.verdict import NotExercised, Symptom, Verdict
 from fakekube.checker.writes import (
@@ -324,13 +324,9 @@ class RecreatedObject(Rule):
         assert self.old is not None
         alive = {obj["metadata"]["uid"] for obj in new.objects}
         dead = {obj["metadata"]["uid"] for obj in self.old.objects} - alive
-        writes = writes_of(trial.trace.since(new.mark))  # an Event may tell what happened to the old object
+        writes = writes_of(trial.trace.since(new.mark))
         mended = {call.collection: call.number for call in writes if call.succeeded and any(map(call.mentions, alive))}
-        return [
-            call
-            for call in writes
-            if call.status == 201 and any(map(call.mentions, dead)) and mended.get(call.collection, -1) < call.number
-        ]
+        return [call for call in find_creates(trial, new.mark, dead) if mended.get(call.collection, -1) < call.number]
 
 
 class RecreatedCopy(Recreated):

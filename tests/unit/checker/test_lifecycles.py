@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fakekube.checker.reaction import Copy, Effect, EffectKind
-from fakekube.checker.rules.identity import REPLACED
+from fakekube.checker.rules.identity import REPLACED, RecreatedOwner
 from fakekube.checker.rules.lifecycles import RecreatedCopy, RecreatedObject, find_equal_status
 
 
@@ -38,6 +38,22 @@ def test_what_is_created_for_a_deleted_object_is_made_again_or_is_an_event(calls
     found = rule.judge(trial)
     assert str(found.outcome) == ("fail" if broken else "pass")
     assert found.by_chance is broken
+
+
+@pytest.mark.parametrize(
+    ("calls", "reason"),
+    [
+        ([write(8, "old"), write(9, "new")], "creates them for the deleted one"),
+        ([write(8, "old", collection="secrets")], "uses the children of the old one"),
+    ],
+)
+def test_why_a_new_object_has_no_children(calls: list[Any], reason: str) -> None:
+    trial: Any = SimpleNamespace(ended="", loop="", excerpt=lambda calls: [], trace=SimpleNamespace(since=lambda mark: calls))
+    trial.provoked_at, trial.copies = 7, [SimpleNamespace(objects=[{"metadata": {"uid": "old"}}])]
+    rule = RecreatedOwner()
+    rule.new = SimpleNamespace(mark=7, names=lambda: ["wheel"])  # type: ignore[assignment]
+    rule.lacks = ["configmaps"]
+    assert rule.judge(trial).evidence[0] == f"creates no configmaps for the new wheel: it {reason}"
 
 
 @pytest.mark.parametrize(
