@@ -164,7 +164,7 @@ class Connection:
         end = self._end
         if len(self._view) - end < RECORD:
             self._view = memoryview(bytearray(self._view) + bytes(len(self._view)))
-        count = self.socket.recv_into(self._view[end : end + RECORD])
+        count = self.socket.recv_into(self._view[end:])
         if not count:
             raise ConnectionError("the server closed the connection")
         self._end = end + count
