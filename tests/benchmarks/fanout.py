@@ -2,7 +2,7 @@
 
 The watchers are sockets of one process of their own; writers change a few objects of the collection as fast as they are
 let. What counts is the time from the first write until every watcher has every event. The events are counted
-by their ends, which are long, since bytes are searched for long texts with few comparisons; the cost is the same for both sides.
+by their ends, which are long: Python finds a long text with fewer comparisons than a short one. The cost is the same for both sides.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MERGE_PATCH = "application/merge-patch+json"
 _TEXT = "x" * 100 + "~" * 300
 _EVENT_END = b"~" * 300 + b'"}}}\n'
 _BEGUN = len(_EVENT_END) - 1
-"""The bytes at the end of what was received that an end may have begun with."""
+"""How many bytes of an end may have come without its last one."""
 
 
 def events_per_second(side: Side, namespace: str, *, watchers: int, writers: int = 4, writes: int = 50) -> float:

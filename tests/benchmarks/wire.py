@@ -20,9 +20,9 @@ JSON = "application/json"
 RECORD = 1 << 14
 """The longest record of TLS: a buffer for what is received has room for one at least."""
 _AT_ONCE = 1 << 18
-"""The bytes that are asked for at once."""
+"""How many bytes are read from a socket at most at once."""
 _TAIL = 32
-"""The bytes at the end of what has come in which the end of an event is looked for."""
+"""How many of the last bytes received are searched for the end of an event."""
 
 
 class RequestFailed(Exception):
@@ -96,9 +96,9 @@ class Connection:
         self._timeout = timeout
         self.socket = self._connected()
         self._view = memoryview(bytearray(2 * RECORD))
-        """Where answers are received, one after another: fresh memory for six megabytes costs as much as to receive them."""
+        """Where answers are received, one after another: fresh memory for a large one costs as much as to receive it."""
         self._end = 0
-        """Where what has come ends."""
+        """Where that which was received ends."""
         self._head = f"Host: {parts.netloc}\r\nAuthorization: Bearer {token}\r\nUser-Agent: benchmark/1\r\n"
 
     def _connected(self) -> socket.socket | SecureSocket:
