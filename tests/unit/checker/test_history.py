@@ -186,6 +186,10 @@ class Writer:
         if change == "further":
             self.client.start()
 
+    @staticmethod
+    def get(resource: str, name: str, namespace: str | None) -> Any:
+        return {"metadata": {"name": name}}
+
     def _write(self) -> None:
         self._function(SimpleNamespace(path="/configmaps/motd-x7", raw_body=b""))
         self.accepted.append("written")
