@@ -235,11 +235,12 @@ class _Command:
 
 def _threads_of(process: int, proc: Path = Path("/proc")) -> Iterator[Path]:
     """Yields the folders of the threads of a process and of those that these have started, as a shell does for each command."""
-    for thread in (proc / str(process) / "task").glob("*"):
-        yield thread
-        with suppress(OSError):
-            for child in (thread / "children").read_text(encoding="utf-8").split():
-                yield from _threads_of(int(child), proc)
+    with suppress(OSError):  # the process may have ended, or ends meanwhile; so may each thread
+        for thread in (proc / str(process) / "task").iterdir():
+            yield thread
+            with suppress(OSError):
+                for child in (thread / "children").read_text(encoding="utf-8").split():
+                    yield from _threads_of(int(child), proc)
 
 
 def _state_of(stat: Path) -> str:
