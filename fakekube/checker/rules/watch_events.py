@@ -22,7 +22,7 @@ from fakekube.checker.rule import Rule
 from fakekube.checker.rules.lists import require_lists
 from fakekube.checker.rules.watch_errors import CONCEPTS, expire
 from fakekube.checker.trace import CLOSED, excerpt, read_number
-from fakekube.checker.verdict import NotExercised, Outcome, Symptom, Verdict
+from fakekube.checker.verdict import NotExercised, Symptom, Verdict
 from fakekube.checker.waits import SHORT, await_quiet
 from fakekube.checker.writes import own_objects
 
@@ -407,8 +407,7 @@ class RepeatedAfterRelist(Rule):
         self.remember(trial)
         self.repeat(trial)
         trial.converge()
-        change = _judge_changes(trial, self.copy, self.before)
-        if change is not None and change.outcome is Outcome.WARN:  # what the client had not yet seen changes once
+        if _judge_changes(trial, self.copy, self.before) is not None:  # what the client had not yet seen changes once
             _await_unchanged(trial, self.copy)
             self.before = _state(trial, self.copy)
             self.repeat(trial)
