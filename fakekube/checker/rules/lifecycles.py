@@ -351,8 +351,9 @@ class RecreatedCopy(Recreated):
         trial.await_until(lambda: bool(self.replaced) or trial.has_deleted(subject), trial.reaction_timeout)
 
     def judge(self, trial: Trial) -> Verdict:
+        new = {(resource, obj["metadata"]["name"]) for resource, obj in self.replaced}
         for call in trial.trace.since(trial.provoked_at):
-            if call.succeeded and REPLACED in call.exchange.faults:
+            if call.succeeded and REPLACED in call.exchange.faults and (call.collection, call.name) in new:
                 text = f"deleted {call.collection}/{call.name}, which is a new object that the client had not read"
                 return Verdict.failure(text, *trial.excerpt([call]))
         return Rule.judge(self, trial)

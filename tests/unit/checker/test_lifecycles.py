@@ -57,14 +57,17 @@ def test_why_a_new_object_has_no_children(calls: list[Any], reason: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("deletes", "outcome"),
+    ("deletes", "replaced", "outcome"),
     [
-        pytest.param([([REPLACED], True)], "fail", id="whatever has the name"),
-        pytest.param([([REPLACED], False), ([], True)], "pass", id="what it has read, and later what it has read then"),
-        pytest.param([], "not exercised", id="nothing"),
+        pytest.param([([REPLACED], True)], True, "fail", id="whatever has the name"),
+        pytest.param([([REPLACED], False), ([], True)], True, "pass", id="what it has read, and later what it has read then"),
+        pytest.param([([REPLACED], True)], False, "not exercised", id="what could not be replaced"),
+        pytest.param([], False, "not exercised", id="nothing"),
     ],
 )
-def test_a_client_deletes_the_object_that_it_has_read(deletes: list[tuple[list[str], bool]], outcome: str) -> None:
+def test_a_client_deletes_the_object_that_it_has_read(
+    deletes: list[tuple[list[str], bool]], replaced: bool, outcome: str
+) -> None:
     calls = [
         SimpleNamespace(succeeded=succeeded, exchange=SimpleNamespace(faults=faults), collection="configmaps", name="wheel")
         for faults, succeeded in deletes
@@ -73,7 +76,7 @@ def test_a_client_deletes_the_object_that_it_has_read(deletes: list[tuple[list[s
     converged = {"missing": (), "not_received": (), "unmet": None, "abandoned": ()}
     trial: Any = SimpleNamespace(ended="", loop="", excerpt=list, trace=trace, provoked_at=0, **converged)
     rule = RecreatedCopy()
-    rule.replaced = [("configmaps", {})] if deletes else []
+    rule.replaced = [("configmaps", {"metadata": {"name": "wheel"}})] if replaced else []
     assert str(rule.judge(trial).outcome) == outcome
 
 
