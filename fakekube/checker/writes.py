@@ -70,6 +70,12 @@ def require_prompt_writes(baseline: Baseline) -> None:
 _SELDOM = 4.0
 
 
+def require_copied_values(baseline: Baseline) -> None:
+    """Raises NotExercised if a run has shown that the client follows no change of a value of a copy."""
+    if baseline.uncopied:
+        raise NotExercised(baseline.uncopied)
+
+
 def creating_writes(baseline: Baseline) -> list[tuple[str, str]]:
     """Returns (verb, resource) of the writes that create children: POST, or an apply of what does not exist."""
     made = {

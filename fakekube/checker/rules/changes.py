@@ -20,7 +20,7 @@ from fakekube.checker.rules.sieve import MissedChange
 from fakekube.checker.trace import mentions
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_quiet
-from fakekube.checker.writes import own_objects, refusable_writes
+from fakekube.checker.writes import own_objects, refusable_writes, require_copied_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -68,8 +68,7 @@ class ChangedMeanwhile(MissedChange):
 
     def require(self, baseline: Baseline) -> None:
         super().require(baseline)
-        if baseline.uncopied:
-            raise NotExercised(baseline.uncopied)
+        require_copied_values(baseline)
 
     def provoke(self, trial: Trial) -> None:
         self.reaction = self.learn(trial)

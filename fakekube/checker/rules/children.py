@@ -24,7 +24,14 @@ from fakekube.checker.rules.single_changes import ChangedAlone
 from fakekube.checker.sample import new_token
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_reactions
-from fakekube.checker.writes import creating_writes, learned_writes, require_children, require_prompt_writes, touch_objects
+from fakekube.checker.writes import (
+    creating_writes,
+    learned_writes,
+    require_children,
+    require_copied_values,
+    require_prompt_writes,
+    touch_objects,
+)
 from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
@@ -171,8 +178,7 @@ class ConflictsOnChange(Conflicts):
 
     def require(self, baseline: Baseline) -> None:
         require_prompt_writes(baseline)
-        if baseline.uncopied:
-            raise NotExercised(baseline.uncopied)
+        require_copied_values(baseline)
 
     def find_updates(self, baseline: Baseline) -> Sequence[tuple[str, str]]:
         children = [(verb, resource) for resource in baseline.reaction.children for verb in ("update", "patch")]

@@ -186,8 +186,7 @@ class BeganAgain(MissedDeletions):
         arm(trial.faults.on("list"), ShortPages(2), label="short pages")
         for resource in sorted(delivered & set(lost.resources)):
             trial.faults.on("list", resource).intercept(delete, label="token expired")
-        self.mark = trial.trace.mark()
-        mark = trial.trace.mark()
+        mark = self.mark = trial.trace.mark()
         expire(trial)
         if not await_lists(trial, lambda: bool(budget.taken), mark):
             raise NotExercised("the client did not continue a list")

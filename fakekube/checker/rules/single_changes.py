@@ -18,7 +18,7 @@ from fakekube.checker.rules.history import KeptInStep
 from fakekube.checker.rules.sieve import start_timeout
 from fakekube.checker.verdict import NotExercised, Verdict
 from fakekube.checker.waits import await_quiet, await_reactions
-from fakekube.checker.writes import require_prompt_writes, require_writes, writes_field
+from fakekube.checker.writes import require_copied_values, require_prompt_writes, require_writes, writes_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,8 +55,7 @@ class ChangedAlone(Rule):
 
     def require(self, baseline: Baseline) -> None:
         require_prompt_writes(baseline)
-        if baseline.uncopied:
-            raise NotExercised(baseline.uncopied)
+        require_copied_values(baseline)
 
     def provoke(self, trial: Trial) -> None:
         changes = OtherContents(trial, (TEXTS, AMOUNTS))
