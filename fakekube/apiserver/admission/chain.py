@@ -119,8 +119,8 @@ class Plugin:
     """The attribute of `AdmissionSnapshot` without which the plugin is skipped; "" if it never is."""
     dynamic: ClassVar[bool] = False
     """Each cluster has a plugin of its own."""
-    counts: ClassVar[bool] = False
-    """What it decides depends on the requests before."""
+    repeatable: ClassVar[bool] = True
+    """Whether equal writes are decided alike until something else is written, if there are no webhooks and policies."""
 
     @classmethod
     def from_configuration(cls, configuration: Any) -> Plugin:
@@ -161,8 +161,8 @@ class Chain:
 
     def __init__(self, plugins: Iterable[Plugin]) -> None:
         self._plugins = tuple(plugins)
-        self.counts = any(plugin.counts for plugin in self._plugins)
-        """Whether an equal write of the same objects may be decided otherwise."""
+        self.repeatable = all(plugin.repeatable for plugin in self._plugins)
+        """As of the plugins."""
         self._applying: tuple[AdmissionSnapshot | None, dict[tuple[str, str, str, Operation], _Halves]] = (None, {})
         """The plugins that apply while the cluster has configured what the snapshot says."""
 

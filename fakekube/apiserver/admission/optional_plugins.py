@@ -167,7 +167,7 @@ class EventRateLimit(Plugin):
     name = "EventRateLimit"
     operations = frozenset({Operation.CREATE, Operation.UPDATE})
     resources = frozenset({("", "events")})
-    counts = True
+    repeatable = False
 
     def __init__(self, limits: list[_Limit]) -> None:
         self._limits = limits

@@ -414,7 +414,7 @@ def _to_storage(scope: Scope, record: Record[Document] | None, live: Object | No
 def _circumstances_of(scope: Scope, apply: Hashable) -> Hashable:
     """Returns all that the outcome of an apply to an object depends on; None if that depends on more, or is written down."""
     store, request = scope.backend.store, scope.request
-    if request.audit is not None or scope.backend.admission.counts:
+    if request.audit is not None or not scope.backend.admission.repeatable:
         return None
     # No revision is used twice in a store. Forks have the same revisions and share documents, which must not hold a store.
     return apply, weakref.ref(store), store.revision, request.user, scope.dry_run

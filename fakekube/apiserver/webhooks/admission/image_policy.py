@@ -49,6 +49,7 @@ class ImagePolicyWebhook(Plugin):
     operations = frozenset({Operation.CREATE, Operation.UPDATE})
     resources = frozenset({("", "pods")})
     subresources = frozenset({"", _EPHEMERAL})
+    repeatable = False
 
     def __init__(self, configuration: _Configuration) -> None:
         self._configuration = configuration

@@ -146,6 +146,6 @@ def test_plugins_declare_operations_and_resources(plugin: Plugin) -> None:
     assert type(plugin).admit is not Plugin.admit or type(plugin).validate is not Plugin.validate
 
 
-def test_a_chain_counts_requests_if_one_of_its_plugins_does() -> None:
-    assert not Chain([Plugin()]).counts
-    assert Chain([Plugin(), EventRateLimit([])]).counts
+def test_a_chain_is_repeatable_if_all_of_its_plugins_are() -> None:
+    assert Chain([Plugin()]).repeatable
+    assert not Chain([Plugin(), EventRateLimit([])]).repeatable

@@ -188,6 +188,11 @@ def test_image_policy_webhook(tmp_path: Path, backend: Backend) -> None:
     asked = len(backend.seen)
     made.create(good)
     assert len(backend.seen) == asked, "the answer is kept"
+    made.clock.hold()
+    for number in range(1, 4):  # the second apply changes nothing, and the third is known to change nothing
+        made.clock.advance(seconds=61)
+        made.apply(good)
+        assert len(backend.seen) == asked + number
 
 
 @pytest.mark.parametrize("default_allow", [True, False])
