@@ -242,7 +242,7 @@ class ConnectionVariables:
         known = self._by_request.get(key)
         if known is None:
             known = self._make(request)
-            if SHARED_VARIABLES in known and len(request.target) <= LONGEST_TEXT:
+            if SHARED_VARIABLES in known and len(request.method) + len(request.target) <= LONGEST_TEXT:
                 self._by_request.add(key, known)
         return known
 

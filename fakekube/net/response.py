@@ -89,7 +89,7 @@ def encode_head(
     return Head(text.encode("latin-1"), has_body, declared, chunked, keep_alive)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, frozen=True)
 class _Lines:
     """What the status and some fields of a response become in its header."""
 

@@ -204,7 +204,8 @@ class Document:
             self._json = b""
         self._packed, self._end = packed, _end_of_metadata(tree, packed)
         if self._made:
-            self._made = {key: made for key, made in self._made.items() if made.__class__ in _TREELESS}
+            # Of a copy, since other threads may add encodings meanwhile.
+            self._made = {key: made for key, made in self._made.copy().items() if made.__class__ in _TREELESS}
         try:
             del self.object
         except AttributeError:  # another thread has packed it meanwhile
@@ -300,7 +301,7 @@ class Document:
     def supersede(self) -> None:
         """Drops the encodings after a newer version has replaced this one, but for the JSON if it will be held as that."""
         if self._made:
-            self._made = {key: made for key, made in self._made.items() if made.__class__ is not bytes}
+            self._made = {key: made for key, made in self._made.copy().items() if made.__class__ is not bytes}
         if self.has_floats or self._packed:
             self._json = b""
 

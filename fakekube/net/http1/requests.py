@@ -81,7 +81,7 @@ class Fields:
     """The variables of `environ` for this block, which are cached here."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, frozen=True)
 class Request:
     """A parsed request without its body. Those that clients repeat are parsed once."""
 

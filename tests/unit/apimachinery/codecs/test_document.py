@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import collections
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -43,6 +44,23 @@ def test_superseded_document_is_encoded_again() -> None:
     assert document.json == before == b'{"a":1}'
     assert document.encoding("x", lambda _: next(encodings)) == b"second"
     assert document.encoding("y", Document) is converted
+
+
+@pytest.mark.parametrize(("drop", "left"), [(Document.pack, b"second"), (Document.supersede, b"again")])
+def test_an_encoding_may_be_added_while_others_are_dropped(drop: Callable[[Document], None], left: bytes) -> None:
+    """As by another thread."""
+    document = Document({"a": 1})
+
+    class Encoding:
+        @property
+        def __class__(self) -> type:  # what `drop` looks at
+            document.encoding("added", lambda _: b"added")
+            return Encoding
+
+    document.encoding("first", lambda _: Encoding())
+    document.encoding("second", lambda _: b"second")
+    drop(document)
+    assert document.encoding("second", lambda _: b"again") == left
 
 
 def test_repr_shows_namespace_and_name() -> None:
