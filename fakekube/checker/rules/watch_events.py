@@ -72,7 +72,9 @@ class LargeEvents(Rule):
         # A client with an idle timeout may have been close to it when the first event was sent.
         sent = self.begun if trial.session.idle is not None else trial.now
         trial.await_until(lambda: trial.has_received(large), 10.0)
-        self.reacted = trial.await_reaction(large)
+        self.reacted = trial.await_until(
+            lambda: trial.has_reacted(large) or has_refused_write(trial, large), trial.reaction_timeout
+        )
         trial.wait(0.5)
         carrying = {resource for resource, _ in targets}
         oldest = min(int(obj["metadata"]["resourceVersion"]) for _, obj in targets)
@@ -130,6 +132,16 @@ class LargeEvents(Rule):
 _BUSY, _PART = 5.0, 0.5
 #: How many watches with a large event a client has to close.
 _CLOSES = 2
+
+
+def has_refused_write(trial: Trial, copy: Copy) -> bool:
+    """Reports whether a write for a copy was refused as too large: the client has read the copy, and stores too much of it."""
+    calls = trial.trace.since(copy.mark)
+    return any(call.is_write and call.status in _TOO_LARGE and call.mentions(copy.token) for call in calls)
+
+
+#: The status codes of requests that are too large, and of objects that are.
+_TOO_LARGE = frozenset({413, 422})
 
 
 def _watches_again(trial: Trial, closed: Call) -> bool:

@@ -19,7 +19,7 @@ from fakekube.checker.rules.leases import SkewedClock
 from fakekube.checker.rules.lists import EarlyBookmark
 from fakekube.checker.rules.retries import RetryAfterOnWatch, RetryAfterOnWrite
 from fakekube.checker.rules.watch_ends import HalfOpen
-from fakekube.checker.rules.watch_events import LargeEvents
+from fakekube.checker.rules.watch_events import LargeEvents, has_refused_write
 from fakekube.checker.trial import Baseline
 from fakekube.checker.verdict import NotExercised, Symptom, Verdict
 
@@ -304,6 +304,24 @@ def test_a_client_that_is_busy_with_a_large_event_is_slow(
     session = SimpleNamespace(competitors=lambda: competitors)
     trial: Any = SimpleNamespace(processor_seconds=lambda: used, now=30.0, session=session)
     assert str(LargeEvents().judge(trial).outcome) == verdict
+
+
+@pytest.mark.parametrize(
+    ("verb", "name", "status", "refused"),
+    [
+        ("patch", "wheel-4f2", 422, True),
+        ("patch", "wheel-9c1", 422, False),
+        ("patch", "wheel-4f2", 409, False),
+        ("get", "wheel-4f2", 422, False),
+    ],
+)
+def test_a_client_has_read_the_large_object_for_which_it_writes_too_much(
+    verb: str, name: str, status: int, refused: bool
+) -> None:
+    call = SimpleNamespace(is_write=verb == "patch", status=status, mentions=lambda text: text in name)
+    trial: Any = SimpleNamespace(trace=SimpleNamespace(since=lambda mark: [call]))
+    copy: Any = SimpleNamespace(token="4f2", mark=0)
+    assert has_refused_write(trial, copy) is refused
 
 
 def test_each_kind_of_answer_breaks_off_for_a_copy_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
