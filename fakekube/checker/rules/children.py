@@ -1,14 +1,15 @@
 """Rules about children that somebody else has touched: one that another client has changed, or changes just before the client
 does, an object without an owner that already has the name of a child, and one of another controller that takes the name just
-before the create (S3, C1, C5).
+before the create (S3, C1, C2, C5).
 
 Invariant: only values are changed that the client itself has changed before, when the object did that they follow from.
 """
 
 from __future__ import annotations
 
+import itertools
+from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from fakekube.checker.alterations import is_content, is_encoded, leaves_to_change, other_values, patch_of, path_text, to_base64
@@ -17,9 +18,10 @@ from fakekube.checker.contents import AMOUNTS, TEXTS, OtherContents, apply_and_a
 from fakekube.checker.provocations import Budget
 from fakekube.checker.reaction import children_of, filter_by_owner, leaves_of
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.conflicts import Conflicts
+from fakekube.checker.rules.conflicts import Conflicts, LostUpdates
 from fakekube.checker.rules.deletions import has_own_watch
 from fakekube.checker.rules.lifecycles import ForeignChild, find_equal_status, metadata_for
+from fakekube.checker.rules.sieve import MissedChange
 from fakekube.checker.rules.single_changes import ChangedAlone
 from fakekube.checker.sample import new_token
 from fakekube.checker.verdict import NotExercised, Verdict
@@ -27,9 +29,11 @@ from fakekube.checker.waits import await_reactions
 from fakekube.checker.writes import (
     creating_writes,
     learned_writes,
+    own_objects,
     require_children,
     require_copied_values,
     require_prompt_writes,
+    set_editor,
     touch_objects,
 )
 from fakekube.controllers.client import ApiError
@@ -195,6 +199,62 @@ class ConflictsOnChange(Conflicts):
         trial.faults.clear()
 
 
+class ChangedUnderConflict(MissedChange):
+    """A copy is changed, and another editor writes just before each update that follows: also before those of the children."""
+
+    id = "C1"
+    name = "changed"
+    provocation = "another editor writes just before the updates that follow a change of the object"
+    expected_seconds = 5.0
+    obligation = Conflicts.obligation
+    advice = Conflicts.advice
+    source = Conflicts.source
+    steps = ()
+    fast = False
+
+    def provoke(self, trial: Trial) -> None:
+        self.reaction = self.learn(trial)
+        updates = sorted(pair for pair in self.writes_after_change if pair[0] in ("update", "patch"))
+        if not updates:
+            raise NotExercised("the client updates nothing when a copy is changed")
+        values, budget = itertools.count(1), Budget(1)
+
+        def edit(obj: Object) -> Object | None:
+            return set_editor(obj, str(next(values))) if budget.take(obj["metadata"]["uid"]) else None
+
+        with ExitStack() as edits:
+            for verb, resource in updates:
+                edits.enter_context(trial.faults.on(verb, resource).conflict(edit, label="another editor"))
+            self.mark = trial.trace.mark()
+            self._alter(trial, trial.copies[0])
+            trial.await_until(lambda: not self._missing(trial), trial.reaction_timeout)
+        if not budget.taken:
+            raise NotExercised("the client sent no update of an object that exists")
+
+    def judge_trace(self, trial: Trial) -> Verdict:
+        if not any(call.status == 409 and call.is_write for call in trial.trace.since(self.mark)):
+            return Verdict.not_exercised("no update after the change has a resourceVersion, so that none conflicts")
+        return super().judge_trace(trial)
+
+
+class LostUnderChange(ChangedUnderConflict):
+    """The same: the change of the other editor has to survive."""
+
+    id = "C2"
+    obligation = LostUpdates.obligation
+    advice = LostUpdates.advice
+    source = LostUpdates.source
+
+    def judge(self, trial: Trial) -> Verdict:
+        copy = trial.copies[0]
+        children = [(one, child) for one in trial.baseline.reaction.children for child in children_of(trial.cluster, copy, one)]
+        for resource, obj in [*own_objects(trial, copy), *children]:
+            verdict = LostUpdates.judge_object(trial, resource, obj["metadata"], guarded=False)
+            if verdict is not None:
+                return verdict
+        return Verdict.success() if not (trial.ended or trial.loop) else super().judge(trial)
+
+
 class Unowned(ForeignChild):
     """An object that nobody owns already has the name of the child, and another content: the client makes it its own, or says
     that it cannot go on."""
@@ -316,7 +376,7 @@ class TakenMeanwhile(ForeignChild):
     def provoke(self, trial: Trial) -> None:
         owner, creates = self._create_owner(trial), creating_writes(trial.baseline)
         created = (one for one in self.takeable(trial) if ("create", one[0].resource) in creates)
-        taken = list(islice(created, self.MOST))
+        taken = list(itertools.islice(created, self.MOST))
         subjects = [self._meet(trial, effect, child, owner) for effect, child in taken]
         trial.await_until(lambda: len(self._met) == len(subjects), trial.reaction_timeout)
         if not subjects or len(self.foreign) < len(subjects):
@@ -354,4 +414,4 @@ def _find_differing(trial: Trial, now: State, alike: tuple[Copy, Copy]) -> set[t
     }
 
 
-RULES: tuple[type[Rule], ...] = (ChangedChild, ConflictsOnChange, Unowned, TakenMeanwhile)
+RULES: tuple[type[Rule], ...] = (ChangedChild, ChangedUnderConflict, LostUnderChange, ConflictsOnChange, Unowned, TakenMeanwhile)

@@ -14,9 +14,8 @@ from fakekube.apimachinery.errors import status
 from fakekube.checker.client_run import ClientEnded
 from fakekube.checker.pauses import judge_backoff, judge_write_backoff
 from fakekube.checker.provocations import LEADER_CHANGED, BreakUnanswered, Budget, EachWrite, answer_with, arm
-from fakekube.checker.reaction import children_of
 from fakekube.checker.rule import Rule
-from fakekube.checker.rules.conflicts import Conflicts, LostUpdates, judge_conflicts, require_conflicts
+from fakekube.checker.rules.conflicts import Conflicts, judge_conflicts, require_conflicts
 from fakekube.checker.rules.credentials import RotatedToken
 from fakekube.checker.rules.denials import DeniedForOne
 from fakekube.checker.rules.retries import RetryAfter, ServerErrors
@@ -25,20 +24,11 @@ from fakekube.checker.sample import new_token
 from fakekube.checker.trace import LEASES, WRITES, is_failure, mentions
 from fakekube.checker.verdict import NotExercised, Outcome, Verdict
 from fakekube.checker.waits import await_quiet, await_reactions, require_resumption
-from fakekube.checker.writes import (
-    own_objects,
-    refusable_writes,
-    refuse_apart,
-    refuse_writes,
-    require_kinds_of_writes,
-    require_writes,
-    set_editor,
-)
+from fakekube.checker.writes import refusable_writes, refuse_apart, refuse_writes, require_kinds_of_writes, require_writes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from fakekube.base.objects import Object
     from fakekube.checker.reaction import Copy
     from fakekube.checker.trial import Baseline, Trial
     from fakekube.powers.exchange import Exchange
@@ -386,62 +376,6 @@ class DeletedUnderFault(MissedDeletion):
             trial.wait(_UNDER_FAULT)
 
 
-class ChangedUnderConflict(MissedChange):
-    """A copy is changed, and another editor writes just before each update that follows: also before those of the children."""
-
-    id = "C1"
-    name = "changed"
-    provocation = "another editor writes just before the updates that follow a change of the object"
-    expected_seconds = 5.0
-    obligation = Conflicts.obligation
-    advice = Conflicts.advice
-    source = Conflicts.source
-    steps = ()
-    fast = False
-
-    def provoke(self, trial: Trial) -> None:
-        self.reaction = self.learn(trial)
-        updates = sorted(pair for pair in self.writes_after_change if pair[0] in ("update", "patch"))
-        if not updates:
-            raise NotExercised("the client updates nothing when a copy is changed")
-        values, budget = itertools.count(1), Budget(1)
-
-        def edit(obj: Object) -> Object | None:
-            return set_editor(obj, str(next(values))) if budget.take(obj["metadata"]["uid"]) else None
-
-        with ExitStack() as edits:
-            for verb, resource in updates:
-                edits.enter_context(trial.faults.on(verb, resource).conflict(edit, label="another editor"))
-            self.mark = trial.trace.mark()
-            self._alter(trial, trial.copies[0])
-            trial.await_until(lambda: not self._missing(trial), trial.reaction_timeout)
-        if not budget.taken:
-            raise NotExercised("the client sent no update of an object that exists")
-
-    def judge_trace(self, trial: Trial) -> Verdict:
-        if not any(call.status == 409 and call.is_write for call in trial.trace.since(self.mark)):
-            return Verdict.not_exercised("no update after the change has a resourceVersion, so that none conflicts")
-        return super().judge_trace(trial)
-
-
-class LostUnderChange(ChangedUnderConflict):
-    """The same: the change of the other editor has to survive."""
-
-    id = "C2"
-    obligation = LostUpdates.obligation
-    advice = LostUpdates.advice
-    source = LostUpdates.source
-
-    def judge(self, trial: Trial) -> Verdict:
-        copy = trial.copies[0]
-        children = [(one, child) for one in trial.baseline.reaction.children for child in children_of(trial.cluster, copy, one)]
-        for resource, obj in [*own_objects(trial, copy), *children]:
-            verdict = LostUpdates.judge_object(trial, resource, obj["metadata"], guarded=False)
-            if verdict is not None:
-                return verdict
-        return Verdict.success() if not (trial.ended or trial.loop) else super().judge(trial)
-
-
 class UnansweredReads(ServerErrors):
     """Reads are not answered for some seconds, and then their connections break: lists and watches, and the gets of the objects
     that the client handles."""
@@ -592,8 +526,6 @@ RULES = (
     ChangedUnderFault,
     ChangedUnderFaultApart,
     DeletedUnderFault,
-    ChangedUnderConflict,
-    LostUnderChange,
     UnansweredReads,
     UnauthorizedSpell,
     ForbiddenReads,
