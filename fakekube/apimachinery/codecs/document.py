@@ -290,11 +290,11 @@ class Document:
         """The approximate number of bytes of the object as JSON; of one that is held as a tree only if it was encoded."""
         return len(self._packed) or len(self._json) or _USUAL_SIZE
 
-    def note_unchanged(self, *apply: Hashable) -> None:
-        """Remembers the last apply that left the object as it is: what tells it, with and without its circumstances."""
+    def note_unchanged(self, *apply: Any) -> None:
+        """Remembers the last apply that left the object as it is, by each of some values that `is_unchanged_by` gets."""
         self._made[_UNCHANGED] = list(apply)
 
-    def is_unchanged_by(self, apply: Hashable) -> bool:
+    def is_unchanged_by(self, apply: Any) -> bool:
         """Reports whether this tells the last apply that left the object as it is."""
         return apply in self._made.get(_UNCHANGED, ())
 

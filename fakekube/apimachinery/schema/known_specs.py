@@ -108,7 +108,7 @@ def decode_changes(type_: Type, value: Mapping[str, Any], old: Mapping[str, Any]
         SlowPathRequired, DecodeError: the document must be decoded as a whole.
     """
     shared = {name: item for name, item in value.items() if item.__class__ in _CONTAINERS and item is old.get(name)}
-    known, has_defaults = copy_parts(shared, default)
+    known, has_defaults = _copy_parts(shared, default)
     spec, metadata, before = value.get(SPEC), value.get("metadata"), old.get("metadata")
     if spec and spec.__class__ is dict and SPEC not in known and SPEC in type_.fields:
         known[SPEC], has_defaults = decode_spec(type_, default, spec), True
@@ -163,7 +163,7 @@ def _are_in_spec(default: Defaulter) -> bool:
     return empty == {"metadata": {}}
 
 
-def copy_parts(parts: Mapping[str, Any], default: Defaulter | None) -> tuple[dict[str, Any], bool]:
+def _copy_parts(parts: Mapping[str, Any], default: Defaulter | None) -> tuple[dict[str, Any], bool]:
     """Returns copies of parts of a stored object, and whether the spec among them has its constant defaults."""
     copies, has_defaults = {}, False
     for name, item in parts.items():

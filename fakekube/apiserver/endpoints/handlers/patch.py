@@ -411,8 +411,11 @@ def _to_storage(scope: Scope, record: Record[Document] | None, live: Object | No
     return conversion.to_storage(resource, obj)
 
 
-def _circumstances_of(scope: Scope, apply: Hashable) -> Hashable:
-    """Returns all that the outcome of an apply to an object depends on; None if that depends on more, or is written down."""
+def _circumstances_of(scope: Scope, apply: Hashable) -> object | None:
+    """Returns all that the outcome of an apply to an object depends on.
+
+    None if it depends on more, and for a request that is audited: admission annotates its event.
+    """
     store, request = scope.backend.store, scope.request
     if request.audit is not None or not scope.backend.admission.repeatable:
         return None
