@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 from fakekube.checker.baseline import BaselineFailed, run_baseline
 from fakekube.checker.execution import Inspections, judge_safely, keep_run, run_in_turn, run_rule, unmet_requirement
 from fakekube.checker.judges import has_lost_its_lease
-from fakekube.checker.report import Report, rows_of
+from fakekube.checker.report import Report
+from fakekube.checker.rows import rows_of
 from fakekube.checker.rules import group_by_life, in_order, step_rule
 from fakekube.checker.session import STALLED
 from fakekube.checker.verdict import BLAMED, Outcome, Run, Verdict

@@ -10,7 +10,7 @@ import pytest
 
 from fakekube.checker import execution, runner
 from fakekube.checker.reaction import Expectation
-from fakekube.checker.report import rows_of
+from fakekube.checker.rows import rows_of
 from fakekube.checker.rule import Rule
 from fakekube.checker.rules import LIVES, UnknownRule, all_rules, choose_rules, find_provocation, group_by_life, step_rule
 from fakekube.checker.verdict import Run, Symptom, Verdict
