@@ -12,6 +12,7 @@ import yaml
 
 from fakekube import Cluster
 from fakekube.apiserver.auth.options import OptionError
+from fakekube.apiserver.controlplane.cluster_authentication_trust import ClusterAuthenticationInfo
 from fakekube.cli.arguments import UsageError, parse
 from fakekube.cluster.testing.object_client import ObjectClient
 from fakekube.controllers.client import ApiError
@@ -136,7 +137,19 @@ def test_extension_apiserver_authentication_config_map() -> None:
     assert list(data) == ["client-ca-file"]
     cluster.delete("configmaps", name, namespace="kube-system")
     assert cluster.get("configmaps", name, namespace="kube-system")["data"] == data
+    for _ in range(2):
+        cluster.patch("configmaps", name, {"data": None}, namespace="kube-system")
+        assert cluster.get("configmaps", name, namespace="kube-system")["data"] == data
     assert not Cluster(profile="apiserver").list("configmaps", namespace="kube-system", field_selector=f"metadata.name={name}")
+
+
+def test_extension_apiserver_authentication_config_map_is_read_again_only_when_it_has_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster(profile="apiserver", tls=True)
+    for name in ("first", "second"):
+        cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
+        monkeypatch.setattr(ClusterAuthenticationInfo, "data", lambda *_: pytest.fail("its certificates were looked for again"))
 
 
 # ---------------------------------------------------------------- the command line

@@ -24,9 +24,10 @@ from fakekube.base.chance import random_uuid
 from fakekube.base.clock import Clock
 from fakekube.base.golang.timestamps import print_time
 from fakekube.base.objects import Object
-from fakekube.store import Store
+from fakekube.store import Record, Store
 
 NAME: Final = "extension-apiserver-authentication"
+_KEY: Final = f"{NAMESPACE_SYSTEM}/{NAME}"
 MANAGER: Final = "kube-apiserver"
 
 _CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n?", re.DOTALL)
@@ -70,14 +71,20 @@ class ClusterAuthenticationTrustController(ControlLoop):
     def __init__(self, store: Store[Document], services: ClusterAccess, clock: Clock, info: ClusterAuthenticationInfo) -> None:
         self._services, self._clock, self._info = services, clock, info
         self._config_maps = store.bucket("configmaps")
+        self._right: Record[Document] | None = None
+        """The version of the ConfigMap that needs no change: most writes are of other ones."""
         super().__init__((self._config_maps,))
         self.refresh()
 
     def step(self) -> bool:
-        existing = self._services.get("", "configmaps", NAMESPACE_SYSTEM, NAME)
-        if existing is None:
+        record = self._config_maps.get(_KEY)
+        if record is None:
             return self._create()
-        if self._info.data(existing.get("data") or {}) == existing.get("data"):
+        if record is self._right:
+            return False
+        data = record.value.object.get("data")
+        if self._info.data(data or {}) == data:
+            self._right = record
             return False
         try:
             self._services.update("", "configmaps", NAMESPACE_SYSTEM, NAME, self._with_data)
