@@ -181,18 +181,22 @@ class TLSTransport(Transport):
 
     def send_ready(self, data: bytes | bytearray | memoryview) -> int:
         holds = _HOLD is not None and len(data) > RECEIVE_BYTES
+        if holds:
+            self._hold(1)
         try:
-            if holds:
-                self._socket.setsockopt(socket.IPPROTO_TCP, _HOLD, 1)
-            try:
-                return self._socket.send(data)
-            finally:
-                if holds:
-                    self._socket.setsockopt(socket.IPPROTO_TCP, _HOLD, 0)
+            return self._socket.send(data)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return 0
         except OSError as error:
             raise Disconnected(*error.args) from error
+        finally:
+            if holds:
+                self._hold(0)
+
+    def _hold(self, value: int) -> None:
+        """Sets the option `_HOLD`, if the system knows it and the socket is open: data are sent without it, too."""
+        with suppress(OSError):
+            self._socket.setsockopt(socket.IPPROTO_TCP, _HOLD, value)
 
     def linger(self) -> None:
         self._send_close_notify()

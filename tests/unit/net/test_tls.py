@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fakekube.net import Server, certificates
+from fakekube.net import Server, certificates, tls
 from fakekube.net.certificates import Credentials, credentials
 from fakekube.net.tls import TLSTransport, _openssl
 
@@ -208,8 +208,13 @@ def test_server_stop_sends_tls_close_notify(secure: Secure, topic: Any, make_cur
     stopper.join(TIMEOUT)
 
 
-def test_a_transport_that_does_not_block_sends_and_receives_all(given: Credentials, context: ssl.SSLContext) -> None:
+@pytest.mark.parametrize("option", ["own", "none", "unknown to the system"])
+def test_a_transport_that_does_not_block_sends_and_receives_all(
+    given: Credentials, context: ssl.SSLContext, option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As that of a parked connection, whose client reads late: OpenSSL takes a part of the data, and gets them again."""
+    if option != "own":
+        monkeypatch.setattr(tls, "_HOLD", None if option == "none" else 9999)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         near, (far, _) = socket.create_connection(listener.getsockname()), listener.accept()
     far.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 17)
@@ -225,6 +230,8 @@ def test_a_transport_that_does_not_block_sends_and_receives_all(given: Credentia
             assert transport.receive_now() is None
             for piece in pieces:
                 transport.send(piece)
+            if option == "own" and tls._HOLD is not None:
+                assert transport._socket.getsockopt(socket.IPPROTO_TCP, tls._HOLD) == 0
             assert transport.receive() == b"thanks"
         except BaseException as problem:
             problems.append(problem)
