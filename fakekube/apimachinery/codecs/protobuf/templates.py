@@ -157,9 +157,9 @@ class _Template:
         places.sort()
         ends = [0, *(end for begin, stop, _ in places for end in (begin, stop)), len(made)]
         pieces = [made[begin:end].replace(b"%", b"%%") for begin, end in pairwise(ends)]
-        self._text = b"%b" + b"%b".join([b"", *pieces[2::2]])
         self._choose = itemgetter(-1, *[number for _, _, number in places])
         self._times = tuple(times)
+        self._text = b"%b" + b"%b".join([b"", *pieces[2::2]])  # the last one, since other threads look whether it is known
 
     def _encode_with(self, strings: Sequence[bytes], encode: Encode) -> bytes:
         """Returns the encoding of such an object with these strings."""

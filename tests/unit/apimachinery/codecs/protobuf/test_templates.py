@@ -97,6 +97,7 @@ def test_a_name_of_another_length_is_read_once() -> None:
 #: Values of one length, for a label that was "12345678" in others.
 STRANGE = [
     'a","b":"c', "a\\\\b\\\\c", 'ab\\"cd\\"', "áéíó", "<&><&><&", "2026-11-", "        ", "~000----", "~001----", "\x7f" * 8, "~name~na",
+    "%b%s{0}%",
 ]  # fmt: skip
 
 
@@ -109,6 +110,13 @@ def test_strange_strings(value: str) -> None:
         listed.check(pod(number, turn=value))
         listed.check(pod(number, name=value))
         listed.check(pod(number, turn=f"{number:08}"))
+
+
+def test_percent_signs_in_what_all_have() -> None:
+    listed = Listed()
+    for number in range(20):
+        listed.check(pod(number, same="%b %% %(a)s {0} %"))
+    assert listed.check(pod(20, same="%b %% %(a)s {0} %")) == 0
 
 
 def test_members_with_the_same_text_at_the_ends() -> None:
