@@ -40,11 +40,18 @@ from fakekube.apiserver.http.discovery import DiscoveryEndpoints, Documents, Reg
 from fakekube.apiserver.http.metrics import Labels, Metrics, labels_of
 from fakekube.apiserver.http.openapi import OpenAPIEndpoints
 from fakekube.apiserver.http.priority_and_fairness import Classified, Flows
-from fakekube.apiserver.http.request_info import UnknownTargetError, is_long_running, request_info, timeout_of
+from fakekube.apiserver.http.request_info import (
+    UnknownTargetError,
+    has_siblings,
+    is_long_running,
+    request_info,
+    sibling_info,
+    timeout_of,
+)
 from fakekube.apiserver.http.responses import warning_headers
 from fakekube.apiserver.http.routing import Admitted, NonResourceRouter, ResourceRouter
 from fakekube.apiserver.registry.scope import Backend
-from fakekube.base.caches import LONGEST_TEXT, cache_by_key
+from fakekube.base.caches import LONGEST_TEXT, BoundedCache, cache_by_key
 from fakekube.base.chance import Chance, random_uuid
 from fakekube.base.golang.strconv import go_quote
 from fakekube.net.streams import BrokenStreamError
@@ -144,7 +151,7 @@ class Application:
         """That of a cluster with a seed."""
         self._cbor = cbor
         self._router = ResourceRouter(backend.registry, cbor=cbor)
-        self._find_target = cache_by_key(_is_kept, _MAXIMUM_TARGETS)(_Target)
+        self._find_target = cache_by_key(_is_kept, _MAXIMUM_TARGETS)(partial(_make_target, BoundedCache(_MAXIMUM_TARGETS)))
         self._flows = Flows(backend.services, backend.store.bucket)
         self._registrations = Registrations(backend.store.bucket("apiservices.apiregistration.k8s.io"), aggregator)
         objects, seats, settings = partial(_stored_objects, backend), self._flows.nominal_seats, backend.settings
@@ -217,7 +224,7 @@ class Application:
             compress_watch_list(response, environ.get("HTTP_ACCEPT_ENCODING", ""))
         body = _make_body(response, environ, compresses=self._compresses)
         if target is not None:
-            self.metrics.count_response(target.labels, response.status, time.perf_counter() - started)
+            self.metrics.count_response(target.family.labels, response.status, time.perf_counter() - started)
         switches = response.status == _SWITCHING_PROTOCOLS  # only the application itself has the header
         headers = response.headers if switches else _merge_headers(exchange.headers, response.headers)
         start_response(_REASONS.get(response.status) or f"{response.status} Unknown", headers)
@@ -231,7 +238,8 @@ class Application:
         except UnknownTargetError:
             return _unknown_target(environ)
         exchange.target = target
-        query, info, timeout = target.query, target.info, target.timeout
+        info, family = target.info, target.family
+        query, timeout = family.query, family.timeout
         if observation is not None:
             observation.info = info
         exchange.headers.append(NOT_CACHED)
@@ -304,10 +312,10 @@ class Application:
                 if exchange.audit is not None:
                     exchange.audit.record_impersonation(user, found.constraint)
         if not long_running or info.verb == "watch":
-            flow = self._flows.classify(info, user, target.flow)
+            flow = self._flows.classify(info, user, target.family.flow)
             exchange.headers += flow.headers
             if is_own:  # an impersonated user is another object in each request
-                target.flow = flow
+                target.family.flow = flow
         self._access.require(info, user, exchange.audit)
         return user
 
@@ -334,15 +342,16 @@ class Application:
         """Raises StatusError."""
         if not request.info.is_resource_request:
             return self._nonresource_router.respond(request)
+        family = target.family
         try:
-            admitted = self._router.admit(request, target.admitted)
+            admitted = self._router.admit(request, family.admitted)
         except StatusError as error:
             cbor = None if self._router.is_builtin(request.info.group) else False  # as the server of definitions has none
             return responses.error_response(error, request.headers, request.query, cbor=cbor)
         if admitted is None:
             return responses.page_not_found()
-        if admitted is not target.admitted and len(request.accept) + len(request.content_type) <= LONGEST_TEXT:
-            target.admitted = admitted
+        if admitted is not family.admitted and len(request.accept) + len(request.content_type) <= LONGEST_TEXT:
+            family.admitted = admitted
         return handlers.handle(request, self._backend, admitted.resource)
 
 
@@ -376,18 +385,45 @@ def _interpret(target: tuple[str, str, str]) -> _Meaning:
     return _Meaning(query, info, timeout, labels_of(info, dry_run="dryRun" in query))
 
 
-class _Target:
-    """What a cluster keeps of a method, path and query: their meaning, and what the filters found for the last such request.
+class _Family:
+    """What a cluster keeps of the requests of one method and query for the objects of a collection, or else for one path.
 
-    Raises UnknownTargetError.
+    What method and query say, and what the filters found for the last such request.
     """
 
-    __slots__ = ("admitted", "flow", "info", "labels", "query", "timeout")
+    __slots__ = ("admitted", "flow", "labels", "query", "timeout")
 
-    def __init__(self, target: tuple[str, str, str]) -> None:
-        self.query, self.info, self.timeout, self.labels = _interpret(target)
+    def __init__(self, meaning: _Meaning) -> None:
+        self.query, self.timeout, self.labels = meaning.query, meaning.timeout, meaning.labels
         self.flow: Classified | None = None
         self.admitted: Admitted | None = None
+
+
+class _Target:
+    """What a cluster keeps of a method, path and query."""
+
+    __slots__ = ("family", "info")
+
+    def __init__(self, info: RequestInfo, family: _Family) -> None:
+        self.info, self.family = info, family
+
+
+def _make_target(siblings: BoundedCache[tuple[str, str, str], _Target], key: tuple[str, str, str]) -> _Target:
+    """Returns the target of a method, path and query. Raises UnknownTargetError.
+
+    `siblings`: the first target of each method, collection and query. Most new paths are those of other objects of a known one.
+    """
+    method, path, query = key
+    collection, _, name = path.rpartition("/")
+    siblings_key = method, collection, query
+    sibling = siblings.get(siblings_key)
+    if sibling is not None and name:
+        return _Target(sibling_info(sibling.info, path, name), sibling.family)
+    meaning = _interpret(key)
+    target = _Target(meaning.info, _Family(meaning))
+    if has_siblings(meaning.info) and _is_kept(key):
+        siblings.add(siblings_key, target)
+    return target
 
 
 def _make_filter_response(exchange: _Exchange, error: StatusError) -> Response:
@@ -428,7 +464,7 @@ class _Exchange:
     @property
     def query(self) -> Query:
         """The parameters; empty before the target is known."""
-        return _NO_QUERY if self.target is None else self.target.query
+        return _NO_QUERY if self.target is None else self.target.family.query
 
 
 def _make_body(response: Response, environ: Environment, *, compresses: bool) -> Iterable[bytes]:

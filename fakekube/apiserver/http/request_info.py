@@ -29,6 +29,8 @@ _VERB_SEGMENTS: Final = frozenset({"proxy", "watch"})
 _NAMESPACE_SUBRESOURCES: Final = frozenset({"status", "finalize"})
 _SELECTING: Final = frozenset({"list", "watch", "deletecollection"})
 _NOTHING: Final = ("false", "0")
+#: The depth of a path that ends with the name of an object.
+_OBJECT: Final = 2
 
 
 class UnknownTargetError(Exception):
@@ -77,6 +79,42 @@ def request_info(method: str, path: str, query: Query) -> RequestInfo:
             info.field_selector = query.get("fieldSelector") or ""
             info.label_selector = query.get("labelSelector") or ""
     return info
+
+
+def has_siblings(info: RequestInfo) -> bool:
+    """Reports whether `sibling_info` applies: only the last segment of the path depends on the object.
+
+    That of a namespace is also the namespace of the request.
+    """
+    form = info.form
+    return form is not None and form.depth == _OBJECT and not form.watch_prefix and info.resource != "namespaces"
+
+
+def sibling_info(info: RequestInfo, path: str, name: str) -> RequestInfo:
+    """Returns what `request_info` does for another object of the collection, with the same method and query.
+
+    Args:
+        info: that of an object for which `has_siblings` is true.
+        path: the path of the collection, a slash and the name.
+        name: the name of the other object, which is not empty and without a slash.
+    """
+    resource = info.resource
+    return RequestInfo(
+        path,
+        info.verb,
+        True,
+        info.api_prefix,
+        info.group,
+        info.version,
+        info.namespace,
+        resource,
+        "",
+        name,
+        "",
+        "",
+        (resource, name),
+        info.form,
+    )
 
 
 def _refine_collection_read(info: RequestInfo, query: Query) -> None:

@@ -73,6 +73,20 @@ def test_errors_use_the_requested_format(call) -> None:
     assert call("GET", "/api/v1/nope", accept="application/vnd.kubernetes.protobuf").body.startswith(b"k8s\0")
 
 
+def test_paths_of_other_objects_of_a_collection_are_not_parsed_again(call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_info(_method: str, path: str, _query: object) -> None:
+        raise RuntimeError(path)
+
+    call("GET", "/api/v1/nodes/first-sibling")
+    monkeypatch.setattr("fakekube.apiserver.http.application.request_info", no_info)
+    for name in ("second-sibling", "third-sibling"):
+        answer = call("GET", f"/api/v1/nodes/{name}")
+        assert (answer.status, answer.json["message"]) == (404, f'nodes "{name}" not found')
+    for path in ("/api/v1/nodes/second-sibling/", "/api/v1/nodes/second-sibling/status", "/api/v1//nodes/second-sibling"):
+        assert call("GET", path).status == 500
+    assert call("DELETE", "/api/v1/nodes/second-sibling").status == 500
+
+
 class _Verbs:
     """Stands in for the verbs."""
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube.apiserver.endpoints.request import Query
-from fakekube.apiserver.http.request_info import UnknownTargetError, request_info, split_path
+from fakekube.apiserver.http.request_info import UnknownTargetError, has_siblings, request_info, sibling_info, split_path
 
 RESOURCES = [
     # method, path, query → verb, group, version, namespace, resource, subresource, name
@@ -72,3 +72,40 @@ def test_arbitrary_paths_are_parsed_or_rejected(path: str, query: str) -> None:
         return
     if info.is_resource_request:
         assert split_path(info.path)[-len(info.parts) :] == list(info.parts)
+
+
+SEGMENTS = st.sampled_from(["", "api", "apis", "v1", "namespaces", "watch", "proxy", "status", "pods", "a", ".", "..", "%2F"])
+PATHS = st.lists(SEGMENTS, max_size=7).map("/".join)
+
+
+@given(
+    st.sampled_from(["/api/v1/", "/apis/g/v1/", "/api/v1/namespaces/", "//api/", "/"]), PATHS, st.sampled_from(["", "watch=1"])
+)
+def test_siblings_are_what_their_whole_paths_say(root: str, rest: str, query: str) -> None:
+    collection, asked = root + rest, Query(query)
+    for method in ("GET", "PUT", "DELETE", "OPTIONS"):
+        try:
+            known = request_info(method, f"{collection}/known", asked)
+        except UnknownTargetError:
+            continue
+        for name in ("other", "known", ".", "..", "status", "namespaces", "watch", " ") if has_siblings(known) else ():
+            path = f"{collection}/{name}"
+            assert sibling_info(known, path, name) == request_info(method, path, asked)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/api/v1/nodes/a", True),
+        ("/apis/apps/v1/namespaces/a/deployments/b", True),
+        ("/api/v1/namespaces/a", False),
+        ("/api/v1/namespaces/a/status", False),
+        ("/api/v1/pods", False),
+        ("/api/v1/namespaces/a/pods/b/log", False),
+        ("/api/v1/watch/nodes/a", False),
+        ("//api/v1/nodes/a", False),
+        ("/version", False),
+    ],
+)
+def test_objects_have_siblings(path: str, expected: bool) -> None:
+    assert has_siblings(request_info("GET", path, Query())) is expected
