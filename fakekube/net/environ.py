@@ -217,72 +217,40 @@ def base_environ(server_name: str, server_port: int, scheme: str) -> dict[str, A
 
 
 _MAX_BLOCKS = 16
-_MAX_REQUESTS = 8
+#: The variables that `make_environ` sets: it takes less time to copy a dict that has the keys already than to add them.
+_OF_ONE_REQUEST = dict.fromkeys(("REQUEST_METHOD", "REQUEST_URI", "PATH_INFO", "QUERY_STRING", "wsgi.input", "wsgi.errors"))
 
 
 class ConnectionVariables:
-    """The variables of a connection, and these together with those of the header blocks and requests that its client repeats."""
+    """The variables of a connection, and the environs of the header blocks that its client repeats."""
 
-    __slots__ = ("_by_block", "_by_request", "_of_connection")
+    __slots__ = ("_by_block", "_of_connection")
 
     def __init__(self, of_connection: dict[str, Any]) -> None:
         self._of_connection = of_connection
         self._by_block: BoundedCache[tuple[Fields, tuple[int, int]], dict[str, Any]] = BoundedCache(_MAX_BLOCKS)
         """By header block and version; without long blocks."""
-        self._by_request: BoundedCache[tuple[Fields, str, str, tuple[int, int]], dict[str, Any]] = BoundedCache(_MAX_REQUESTS)
-        """By header block, method, target and version; without long ones."""
 
     def add(self, variables: dict[str, str]) -> None:
         """Adds variables of the connection, before its first request."""
         self._of_connection |= variables
 
-    def of_request(self, request: Request) -> dict[str, Any]:
-        """Returns the environ of a request without its body, in a dict that is not changed: equal requests get the same."""
-        key = request.fields, request.method, request.target, request.version
-        known = self._by_request.get(key)
-        if known is None:
-            known = self._make(request)
-            if SHARED_VARIABLES in known and len(request.method) + len(request.target) <= LONGEST_TEXT:
-                self._by_request.add(key, known)
-        return known
+    def with_headers(self, request: Request) -> dict[str, Any]:
+        """Returns what the environs of requests with the headers and the version of this one have in common, None for the rest.
 
-    def _make(self, request: Request) -> dict[str, Any]:
-        target = request.target
-        authority, uri = (None, target) if target.startswith("/") else _split_target(target)
-        path, _, query = uri.partition("?")
-        if "%" in path:
-            path = unquote_to_bytes(path.encode("latin-1")).decode("latin-1")
-        of_block, is_kept = self._with_headers(request)
-        environ = {
-            **of_block,
-            "REQUEST_METHOD": request.method,
-            "REQUEST_URI": uri,
-            "PATH_INFO": path,
-            "QUERY_STRING": query,
-            "wsgi.input": None,
-            "wsgi.errors": None,
-        }
-        if authority is not None:
-            environ["HTTP_HOST"] = authority
-        elif is_kept:
-            environ[SHARED_VARIABLES] = of_block
-        return environ
-
-    def _with_headers(self, request: Request) -> tuple[dict[str, Any], bool]:
-        """Returns the variables that all requests of this connection have with the headers and the version of this one.
-
-        Also returns whether they are kept: then other requests get the same dict, which is not changed.
+        The dict is not changed: these requests get the same one, unless the headers are long.
         """
         key = request.fields, request.version
         known = self._by_block.get(key)
         if known is not None:
-            return known, True
+            return known
         major, minor = request.version
-        made = {**self._of_connection, **_variables(request.fields), "SERVER_PROTOCOL": f"HTTP/{major}.{minor}"}
-        is_kept = sum([len(name) + len(value) for name, value in request.fields.pairs]) <= LONGEST_TEXT
-        if is_kept:
+        common = {**self._of_connection, **_variables(request.fields), "SERVER_PROTOCOL": f"HTTP/{major}.{minor}"}
+        made = {**common, **_OF_ONE_REQUEST}
+        if sum([len(name) + len(value) for name, value in request.fields.pairs]) <= LONGEST_TEXT:
+            made[SHARED_VARIABLES] = common
             self._by_block.add(key, made)
-        return made, is_kept
+        return made
 
 
 def make_environ(variables: ConnectionVariables, request: Request, body: IO[bytes]) -> dict[str, Any]:
@@ -293,8 +261,21 @@ def make_environ(variables: ConnectionVariables, request: Request, body: IO[byte
         request: the request.
         body: the value of `wsgi.input`.
     """
-    environ = variables.of_request(request).copy()
-    environ["wsgi.input"], environ["wsgi.errors"] = body, sys.stderr
+    target = request.target
+    authority, uri = (None, target) if target.startswith("/") else _split_target(target)
+    path, _, query = uri.partition("?")
+    if "%" in path:
+        path = unquote_to_bytes(path.encode("latin-1")).decode("latin-1")
+    environ = variables.with_headers(request).copy()
+    environ["REQUEST_METHOD"] = request.method
+    environ["REQUEST_URI"] = uri
+    environ["PATH_INFO"] = path
+    environ["QUERY_STRING"] = query
+    environ["wsgi.input"] = body
+    environ["wsgi.errors"] = sys.stderr
+    if authority is not None:
+        environ["HTTP_HOST"] = authority
+        environ.pop(SHARED_VARIABLES, None)
     return environ
 
 

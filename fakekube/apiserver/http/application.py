@@ -363,6 +363,8 @@ class _Meaning(NamedTuple):
     timeout: float | None
     """None if the query says one that is not a duration."""
     labels: Labels
+    has_siblings: bool
+    """Whether it is kept for the paths of other objects."""
 
 
 def _is_kept(target: tuple[str, str, str]) -> bool:
@@ -382,7 +384,8 @@ def _interpret(target: tuple[str, str, str]) -> _Meaning:
         timeout = timeout_of(info, query)
     except StatusError:
         timeout = None
-    return _Meaning(query, info, timeout, labels_of(info, dry_run="dryRun" in query))
+    labels = labels_of(info, dry_run="dryRun" in query)
+    return _Meaning(query, info, timeout, labels, has_siblings(info) and _is_kept(target))
 
 
 class _Family:
@@ -411,7 +414,7 @@ class _Target:
 def _make_target(siblings: BoundedCache[tuple[str, str, str], _Target], key: tuple[str, str, str]) -> _Target:
     """Returns the target of a method, path and query. Raises UnknownTargetError.
 
-    `siblings`: the first target of each method, collection and query. Most new paths are those of other objects of a known one.
+    Most new paths are those of other objects of a known collection: `siblings` has one target of each, by method, path and query.
     """
     method, path, query = key
     collection, _, name = path.rpartition("/")
@@ -421,7 +424,7 @@ def _make_target(siblings: BoundedCache[tuple[str, str, str], _Target], key: tup
         return _Target(sibling_info(sibling.info, path, name), sibling.family)
     meaning = _interpret(key)
     target = _Target(meaning.info, _Family(meaning))
-    if has_siblings(meaning.info) and _is_kept(key):
+    if meaning.has_siblings:
         siblings.add(siblings_key, target)
     return target
 
