@@ -204,6 +204,14 @@ def test_a_row_shows_what_is_not_accepted_first() -> None:
     assert row.verdict == "fail"
 
 
+@pytest.mark.parametrize("id_", ["C7", "W5"])
+def test_what_is_looked_for_in_every_run_decides_no_row(id_: str) -> None:
+    rules = choose_rules([id_], [])
+    verdicts = {rule: Verdict.success() if rule.in_every_run else Verdict.not_exercised("why") for rule in rules}
+    (row,) = rows_of(rules, {rule: Run(verdict, 1.0) for rule, verdict in verdicts.items()})
+    assert row.verdict == "not exercised"
+
+
 def test_a_row_whose_deciding_provocation_was_not_exercised_is_not_exercised() -> None:
     rules = choose_rules(["D1"], [])
     decisive = [rule for rule in rules if rule.decisive]
