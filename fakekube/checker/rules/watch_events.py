@@ -25,6 +25,7 @@ from fakekube.checker.trace import CLOSED, excerpt, read_number
 from fakekube.checker.verdict import NotExercised, Symptom, Verdict
 from fakekube.checker.waits import SHORT, await_quiet
 from fakekube.checker.writes import own_objects
+from fakekube.controllers.client import ApiError
 
 if TYPE_CHECKING:
     from fakekube.base.objects import Object
@@ -66,9 +67,8 @@ class LargeEvents(Rule):
             trial.await_reaction(large, 5.0)
             targets += [("configmaps", child) for child in children_of(trial.cluster, large, "configmaps")]
         for resource, obj in targets:
-            for more in _MORE if resource == "configmaps" else ():
-                metadata = obj["metadata"]
-                trial.cluster.patch(resource, metadata["name"], {"data": more}, namespace=metadata.get("namespace"))
+            if resource == "configmaps":
+                fill_map(trial, obj["metadata"])
         # A client with an idle timeout may have been close to it when the first event was sent.
         sent = self.begun if trial.session.idle is not None else trial.now
         trial.await_until(lambda: trial.has_received(large), 10.0)
@@ -162,6 +162,13 @@ def _enlarge(obj: Object) -> None:
 
 #: Two patches that bring a ConfigMap near its limit of 1 MiB, and its events near 6 MiB.
 _MORE = ({"check.fakekube.dev": "<" * 490_000}, {"more.check.fakekube.dev": "<" * 490_000})
+
+
+def fill_map(trial: Trial, metadata: Object) -> None:
+    """Brings a ConfigMap near its limit, unless the client has deleted it."""
+    with suppress(ApiError):
+        for more in _MORE:
+            trial.cluster.patch("configmaps", metadata["name"], {"data": more}, namespace=metadata["namespace"])
 
 
 _NO_BOOKMARKS = "the client does not ask for bookmarks (allowWatchBookmarks)"

@@ -19,9 +19,10 @@ from fakekube.checker.rules.leases import SkewedClock
 from fakekube.checker.rules.lists import EarlyBookmark
 from fakekube.checker.rules.retries import RetryAfterOnWatch, RetryAfterOnWrite
 from fakekube.checker.rules.watch_ends import HalfOpen
-from fakekube.checker.rules.watch_events import LargeEvents, has_refused_write
+from fakekube.checker.rules.watch_events import LargeEvents, fill_map, has_refused_write
 from fakekube.checker.trial import Baseline
 from fakekube.checker.verdict import NotExercised, Symptom, Verdict
+from fakekube.controllers.client import ApiError
 
 
 def silenced(timeout: str, idle: float | None) -> str:
@@ -304,6 +305,18 @@ def test_a_client_that_is_busy_with_a_large_event_is_slow(
     session = SimpleNamespace(competitors=lambda: competitors)
     trial: Any = SimpleNamespace(processor_seconds=lambda: used, now=30.0, session=session)
     assert str(LargeEvents().judge(trial).outcome) == verdict
+
+
+def test_a_map_that_the_client_has_deleted_is_not_filled() -> None:
+    asked: list[str] = []
+
+    def patch(resource: str, name: str, change: Any, namespace: str) -> None:
+        asked.append(f"{resource}/{name}")
+        raise ApiError({"code": 404, "message": "not found"})
+
+    trial: Any = SimpleNamespace(cluster=SimpleNamespace(patch=patch))
+    fill_map(trial, {"name": "motd", "namespace": "default"})
+    assert asked == ["configmaps/motd"]
 
 
 @pytest.mark.parametrize(
