@@ -425,11 +425,12 @@ class Bucket(Generic[V]):
             return list(history.all()), history.floor
 
     def wake(self, event: Event[V] | None = None) -> None:
-        """Calls the subscribers and the listeners of the store, without the lock."""
-        for wake in self._wakes:
-            wake()
+        """Calls the listeners of the store, then the subscribers, without the lock: a client that reacts to an event of its watch
+        writes when the controllers know of that event."""
         for listener in self._timeline.listeners:
             listener(self.name, event)
+        for wake in self._wakes:
+            wake()
 
     def _floor(self, cached: bool) -> int:
         """Returns the oldest revision after which a cursor can start: a compaction keeps the event of its own revision."""

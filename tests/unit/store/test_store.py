@@ -152,3 +152,13 @@ def test_a_bucket_that_is_held_or_begins_again_is_not_dropped() -> None:
     put(store.bucket("others"), "y")
     store.compact()
     assert [bucket.name for bucket in store.buckets()] == ["others", "things"]
+
+
+def test_who_watches_is_woken_when_the_listeners_know_of_the_change() -> None:
+    """Otherwise the garbage collector would delete what a watcher creates for an object that its cache does not contain yet."""
+    store: Store[int] = Store()
+    told: list[str] = []
+    store.bucket("things").subscribe(lambda: told.append("watcher"))
+    store.listen(lambda bucket, event: told.append("controllers"))
+    put(store.bucket("things"), "x")
+    assert told == ["controllers", "watcher"]
