@@ -223,7 +223,9 @@ class AppliedAfterChange(MissedChange):
 
     def _make_changed(self, trial: Trial) -> Copy:
         """Creates a copy that has the change from the beginning, and waits for the reaction."""
-        changed = iter(_with_change(trial.sample.copies("check"), self.change, self.ending, trial.copies[0].altered))
+        like = trial.copies[0].objects
+        objects = [_in_order_of(one, obj) for one, obj in zip(like, trial.sample.copies("check"), strict=True)]
+        changed = iter(_with_change(objects, self.change, self.ending, trial.copies[0].altered))
 
         def take(obj: Object) -> None:
             parts = next(changed)
@@ -259,6 +261,15 @@ def _replaces(call: Call, exchange: Exchange, text: str) -> bool:
 
 #: The interval between two looks at the trace, in seconds.
 _LOOK = 0.03
+
+
+def _in_order_of(like: Any, value: Any) -> Any:
+    """Returns a value with its fields in the order of another one: the server sorts them, and changes are numbered so."""
+    if isinstance(value, dict) and isinstance(like, dict):
+        return {key: _in_order_of(like.get(key), value[key]) for key in (*(key for key in like if key in value), *value)}
+    if isinstance(value, list) and isinstance(like, list) and len(value) == len(like):
+        return [_in_order_of(*pair) for pair in zip(like, value, strict=True)]
+    return value
 
 
 def _with_change(objects: list[Object], number: int, ending: str, times: int) -> list[Object]:

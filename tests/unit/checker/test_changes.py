@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fakekube.checker.alterations import changes_of_all
-from fakekube.checker.rules.changes import _contains, _leaves, _replaces, _with_change
+from fakekube.checker.rules.changes import _contains, _in_order_of, _leaves, _replaces, _with_change
 from fakekube.checker.rules.lists import _judge_inconsistent_list
 
 CONFIG = {
@@ -33,6 +33,13 @@ WIDGET = {"kind": "Widget", "metadata": {"name": "wheel"}, "spec": {"sizes": ["b
 )
 def test_a_copied_text_is_found_also_in_base64(value: Any, found: bool) -> None:
     assert _contains(value, "k2x9") is found
+
+
+def test_changes_of_a_manifest_have_the_numbers_that_they_have_in_what_the_server_has_made_of_it() -> None:
+    stored = {**CONFIG, "data": {"more": "bye", "text": "hello"}, "spec": {"parts": [{"a": "1", "b": "2"}]}}
+    manifest = {"spec": {"parts": [{"b": "2", "a": "1"}]}, **CONFIG}
+    assert changes_of_all([manifest], "x", 2) != changes_of_all([stored], "x", 2)
+    assert changes_of_all([_in_order_of(stored, manifest)], "x", 2) == changes_of_all([stored], "x", 2)
 
 
 def test_a_copy_may_have_the_change_of_another_one_from_the_beginning() -> None:
