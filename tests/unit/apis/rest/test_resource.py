@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fakekube.apis.rest.resource import Registry, Resource
+from fakekube.apiserver.registry import builtin
 
 
 def resource(version: str, plural: str = "widgets") -> Resource:
@@ -88,3 +89,10 @@ def test_versions_are_not_compared_with_each_other() -> None:
     registry.replace((), added)
     assert Name.comparisons < 10 * len(added)
     assert len(versions(registry)) == len(added)
+
+
+def test_definitions_may_contain_floats_and_config_maps_may_not() -> None:
+    registry = Registry(builtin.resources())
+    kinds = [("apiextensions.k8s.io", "customresourcedefinitions"), ("", "configmaps")]
+    found = [registry.any_version(*kind) for kind in kinds]
+    assert [one.has_floats for one in found if one] == [True, False]
