@@ -28,6 +28,7 @@ from typing import Any, Final
 from fakekube.apimachinery.patch import MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from fakekube.apis.rest.resource import Resource
 from fakekube.apis.validation.objectmeta import DELETE_DEPENDENTS, ORPHAN_DEPENDENTS
+from fakekube.base.caches import BoundedCache
 from fakekube.base.objects import Object, StoredObject
 from fakekube.controllers.client import ApiError
 from fakekube.controllers.informers import ADDED, DELETED
@@ -196,6 +197,8 @@ def _starts_deletion(obj: StoredObject, old: StoredObject | None, finalizer: str
 
 #: Resources that are not monitored (DefaultIgnoredResources): there are many of them, and they own nothing.
 IGNORED: Final = frozenset({"events", "events.events.k8s.io"})
+#: The size of the cache of absent owners in NewGarbageCollector.
+_MAX_ABSENT_OWNERS: Final = 500
 DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 
 
@@ -231,6 +234,8 @@ class GarbageCollector(Reconciler):
         """Object → the uids of owners in new references that are in another namespace."""
         self._deleted_owners: set[str] = set()
         """The uids of owners that were deleted while they had dependents. It is filled only with a deletion grace."""
+        self._absent_owners: BoundedCache[tuple[str, str, str, str], bool] = BoundedCache(_MAX_ABSENT_OWNERS)
+        """By resource, namespace, name and uid."""
 
     def on_start(self) -> None:
         settled_at = self.context.settled_at
@@ -335,24 +340,32 @@ class GarbageCollector(Reconciler):
         if resource.namespaced and not node.namespace:
             raise NamespacedOwner
         namespace = node.namespace if resource.namespaced else ""
-        owner = self._get_owner(resource, namespace, reference["name"])
-        if owner is None or owner["metadata"]["uid"] != reference["uid"]:
+        owner = self._get_owner(resource, namespace, reference)
+        if owner is None:
             never_existed = bool(self.context.deletion_grace) and reference["uid"] not in self._deleted_owners
             return OwnerState.SOLID if never_existed else OwnerState.DANGLING
         waits = "deletionTimestamp" in owner["metadata"] and has_finalizer(owner, DELETE_DEPENDENTS)
         return OwnerState.WAITING if waits else OwnerState.SOLID
 
-    def _get_owner(self, resource: Resource, namespace: str, name: str) -> Object | None:
-        """Returns an owner, from the cache if possible: it contains every object that existed when the dependent was written."""
-        informer = resource.group_resource
+    def _get_owner(self, resource: Resource, namespace: str, reference: Reference) -> Object | None:
+        """Returns the owner with the uid of a reference; None if it is absent.
+
+        The cache may not contain it yet: another client can read the owner, and write the dependent, before the write of the
+        owner has returned. Therefore the API server says which owners are absent, once for each of them (absentOwnerCache).
+        """
+        informer, name, uid = resource.group_resource, reference["name"], reference["uid"]
         if informer not in IGNORED and "watch" in resource.verbs:
-            return self.cache.get(informer, namespace, name)
-        try:
-            return self.client.call("GET", self.client.path(resource, namespace, name))
-        except ApiError as error:
-            if error.code != 404:
-                raise
+            owner = self.cache.get(informer, namespace, name)
+            if owner is not None and owner["metadata"]["uid"] == uid:
+                return owner
+        identity = informer, namespace, name, uid
+        if identity in self._absent_owners:
             return None
+        owner = self._read_object(self.client.path(resource, namespace, name))
+        if owner is None or owner["metadata"]["uid"] != uid:
+            self._absent_owners.add(identity, True)
+            return None
+        return owner
 
     # --- Writes -------------------------------------------------------------------------------------------------------
 
@@ -426,16 +439,17 @@ class GarbageCollector(Reconciler):
         Args:
             live: reads the object from the API server, not from the cache.
         """
-        if live:
-            try:
-                found: Object | None = self.client.call("GET", self._path_of_node(node))
-            except ApiError as error:
-                if error.code != 404:
-                    raise
-                return None
-        else:
-            found = self.cache.get(node.resource, node.namespace, node.name)
+        found = self._read_object(self._path_of_node(node)) if live else self.cache.get(node.resource, node.namespace, node.name)
         return found if found is not None and found["metadata"]["uid"] == node.uid else None
+
+    def _read_object(self, path: str) -> Object | None:
+        """Returns an object from the API server; None if it does not exist. Raises ApiError."""
+        try:
+            return self.client.call("GET", path)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return None
 
     def _path_of_node(self, node: Node) -> str:
         return self.client.path(self.client.resource(node.resource), node.namespace, node.name)

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakekube import ApiError, Cluster
+from fakekube.controllers.client import Client
+from fakekube.controllers.informers import Cache
 
 ONLY = "garbage-collector-controller"
 
@@ -105,6 +107,24 @@ def test_a_dependent_of_an_owner_that_never_existed_is_deleted(cluster: Cluster,
     make(cluster, "child", owner(top, **changed))
     cluster.settle()
     assert names(cluster) == ["top"]
+
+
+def test_the_server_says_whether_an_owner_is_absent_that_the_cache_does_not_contain(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cached, call = Cache.get, Client.call
+    read: list[str] = []
+    monkeypatch.setattr(
+        Cache, "get", lambda self, resource, namespace, name: None if name == "top" else cached(self, resource, namespace, name)
+    )
+    monkeypatch.setattr(Client, "call", lambda self, method, path, *rest: read.append(path) or call(self, method, path, *rest))
+    top = make(cluster, "top")
+    make(cluster, "child", owner(top))
+    for name in "abc":
+        make(cluster, name, owner(top, name="gone"))
+    cluster.settle()
+    assert names(cluster) == ["child", "top"]
+    assert [path.rpartition("/")[2] for path in read].count("gone") == 1
 
 
 @pytest.mark.parametrize("changed", [{"kind": "Nothing"}, {"apiVersion": "example.com/v1"}])
