@@ -229,27 +229,37 @@ class ConnectionVariables:
     def __init__(self, of_connection: dict[str, Any]) -> None:
         self._of_connection = of_connection
         self._by_block: BoundedCache[tuple[Fields, tuple[int, int]], dict[str, Any]] = BoundedCache(_MAX_BLOCKS)
-        """By header block and version; without long blocks."""
+        """By header block and version; without long blocks, and without those that differ only in their Content-Length."""
 
     def add(self, variables: dict[str, str]) -> None:
         """Adds variables of the connection, before its first request."""
         self._of_connection |= variables
 
-    def with_headers(self, request: Request) -> dict[str, Any]:
-        """Returns what the environs of requests with the headers and the version of this one have in common, None for the rest.
+    def begin_environ(self, request: Request) -> dict[str, Any]:
+        """Returns an environ of which only the variables of `_OF_ONE_REQUEST` are to be set.
 
-        The dict is not changed: these requests get the same one, unless the headers are long.
+        What requests with the headers and the version of this one have in common is made once, unless the headers are long.
         """
-        key = request.fields, request.version
+        fields = request.fields
+        model = fields.model or fields
+        key = model, request.version
         known = self._by_block.get(key)
-        if known is not None:
-            return known
-        major, minor = request.version
-        common = {**self._of_connection, **_variables(request.fields), "SERVER_PROTOCOL": f"HTTP/{major}.{minor}"}
+        environ = (self._make_common(*key) if known is None else known).copy()
+        if fields is not model:
+            environ["CONTENT_LENGTH"] = length = str(fields.length)
+            if SHARED_VARIABLES in environ:
+                environ[SHARED_VARIABLES] = shared = environ[SHARED_VARIABLES].copy()
+                shared["CONTENT_LENGTH"] = length
+        return environ
+
+    def _make_common(self, fields: Fields, version: tuple[int, int]) -> dict[str, Any]:
+        """Makes what the environs of requests with some headers and a version have in common, None for the rest."""
+        major, minor = version
+        common = {**self._of_connection, **_variables(fields), "SERVER_PROTOCOL": f"HTTP/{major}.{minor}"}
         made = {**common, **_OF_ONE_REQUEST}
-        if sum([len(name) + len(value) for name, value in request.fields.pairs]) <= LONGEST_TEXT:
+        if sum([len(name) + len(value) for name, value in fields.pairs]) <= LONGEST_TEXT:
             made[SHARED_VARIABLES] = common
-            self._by_block.add(key, made)
+            self._by_block.add((fields, version), made)
         return made
 
 
@@ -266,7 +276,7 @@ def make_environ(variables: ConnectionVariables, request: Request, body: IO[byte
     path, _, query = uri.partition("?")
     if "%" in path:
         path = unquote_to_bytes(path.encode("latin-1")).decode("latin-1")
-    environ = variables.with_headers(request).copy()
+    environ = variables.begin_environ(request)
     environ["REQUEST_METHOD"] = request.method
     environ["REQUEST_URI"] = uri
     environ["PATH_INFO"] = path

@@ -39,6 +39,9 @@ _HOST = re.compile(r"[0-9A-Za-z!$%&()*+,\-.:;=\[\]'_~]*")
 _HOST_AND_PORT = r"(?:\[[^\[\]/?]*\]|[^\[\]/?:@]*)(?::[0-9]*)?"
 _ABSOLUTE = re.compile(rf"[A-Za-z][A-Za-z0-9+.\-]*:(?:(?!//)|//(?:[^/?@]*@)?{_HOST_AND_PORT}(?=[/?]|\Z))")
 
+_CONTENT_LENGTH = "content-length"
+_LENGTH_LINE = re.compile(r"\n[Cc]ontent-[Ll]ength: ([1-9][0-9]{0,8})\r\n")
+"""The usual form of a Content-Length, in a block after another field."""
 
 #: The status of a request whose header is longer than MAX_HEAD_BYTES.
 HEADER_TOO_LARGE = "431 Request Header Fields Too Large"
@@ -79,6 +82,22 @@ class Fields:
     """The status of a fault that is reported only if there is no other one; "" for none."""
     variables: dict[str, str] = field(default_factory=dict)
     """The variables of `environ` for this block, which are cached here."""
+    model: Fields | None = None
+    """The block of which this one differs only in its Content-Length; None if it was parsed itself."""
+
+    def with_length(self, length: str) -> Fields:
+        """Returns the fields of a block that differs only in its Content-Length, the length of the body."""
+        pairs = tuple([(name, length if name == _CONTENT_LENGTH else value) for name, value in self.pairs])
+        return Fields(
+            pairs,
+            int(length),
+            self.keep_alive,
+            self.expects_continue,
+            self.expectation_failed,
+            self.has_host,
+            self.fault,
+            model=self,
+        )
 
 
 @dataclass(slots=True, frozen=True)
@@ -235,8 +254,30 @@ def is_valid_target(method: str, target: str) -> bool:
     return not INVALID_ESCAPE.search(target.partition("?")[0])
 
 
+_models: BoundedCache[tuple[str, str, bool], Fields] = BoundedCache(512)
+"""By what is before and after the value of Content-Length, and whether the version is 1.1: writes differ in their lengths."""
+
+
 @cache_if(lambda block, _is_1_1: len(block) <= LONGEST_TEXT, 512)
 def _fields(block: str, is_1_1: bool) -> Fields:
+    """Returns the fields of a header block; of those that differ only in their Content-Length one is parsed."""
+    line = _LENGTH_LINE.search(block)
+    if line is None or len(block) > LONGEST_TEXT:
+        return _parse_fields(block, is_1_1)
+    length, begin, end = line[1], line.start(1), line.end(1)
+    rest = block[:begin], block[end:], is_1_1
+    model = _models.get(rest)
+    if model is not None:
+        return model.with_length(length)
+    fields = _parse_fields(block, is_1_1)
+    # Not if it is continued in the next line, repeated, or not what says where the body ends.
+    lengths = [value for name, value in fields.pairs if name == _CONTENT_LENGTH]
+    if lengths == [length] and fields.length == int(length):
+        _models.add(rest, fields)
+    return fields
+
+
+def _parse_fields(block: str, is_1_1: bool) -> Fields:
     """Parses a header block with the blank line at its end; HTTP/1.0 has fewer fields with a meaning."""
     try:
         pairs = [(name.lower(), value) for name, value in parse_mime_header(block)]
@@ -269,8 +310,8 @@ def _fields(block: str, is_1_1: bool) -> Fields:
     )
 
 
-_SPECIAL = frozenset({"connection", "content-length", "expect", "host", "trailer", "transfer-encoding"})
-_FORBIDDEN_TRAILERS = frozenset({"content-length", "trailer", "transfer-encoding"})
+_SPECIAL = frozenset({"connection", _CONTENT_LENGTH, "expect", "host", "trailer", "transfer-encoding"})
+_FORBIDDEN_TRAILERS = frozenset({_CONTENT_LENGTH, "trailer", "transfer-encoding"})
 
 
 def _length(special: dict[str, list[str]], is_1_1: bool) -> int | None:
@@ -279,7 +320,7 @@ def _length(special: dict[str, list[str]], is_1_1: bool) -> int | None:
     if encodings and [encoding.lower() for encoding in encodings] != ["chunked"]:
         raise ProtocolError("501 Not Implemented", "Unsupported transfer encoding")
     try:
-        length = parse_content_length(special["content-length"])
+        length = parse_content_length(special[_CONTENT_LENGTH])
     except ValueError:
         raise ProtocolError from None
     if not encodings:

@@ -111,6 +111,22 @@ def test_requests_with_equal_headers_share_variables() -> None:
     assert len(variables._by_block) == environ_module._MAX_BLOCKS
 
 
+def test_requests_that_differ_in_their_content_length_have_it_in_their_variables() -> None:
+    variables, parser = ConnectionVariables(base_environ("127.0.0.1", 80, "http")), RequestParser()
+
+    def environ_of(length: int) -> dict[str, Any]:
+        parser.feed(f"POST / HTTP/1.1\r\nHost: of-lengths\r\nContent-Length: {length}\r\n\r\n{'x' * length}".encode())
+        request = parser.request()
+        assert request is not None and parser.body(length) == b"x" * length
+        return make_environ(variables, request, io.BytesIO())
+
+    lengths = [*range(1, 40), 1]
+    found = [environ_of(length) for length in lengths]
+    assert [environ["CONTENT_LENGTH"] for environ in found] == list(map(str, lengths))
+    assert [environ[SHARED_VARIABLES]["CONTENT_LENGTH"] for environ in found] == list(map(str, lengths))
+    assert len(variables._by_block) == 1
+
+
 def test_equal_requests_have_environs_of_their_own() -> None:
     variables, parser = ConnectionVariables(base_environ("127.0.0.1", 80, "http")), RequestParser()
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakekube.net.http1 import MAX_HEAD_BYTES, BodyError, ProtocolError, Request, RequestParser
+from fakekube.net.http1 import MAX_HEAD_BYTES, BodyError, ProtocolError, Request, RequestParser, requests
 
 CHUNKED = "Transfer-Encoding: chunked"
 
@@ -225,6 +225,52 @@ def test_transfer_encoding_takes_precedence_over_content_length() -> None:
     data = head("Host: a", CHUNKED, f"Content-Length: {5 + len(inner)}", line="POST / HTTP/1.1")
     outcome = parse([data + b"0\r\n\r\n" + head("Host: b", line="GET /next HTTP/1.1")])
     assert [request[1] for request in outcome.requests] == ["/", "/next"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        ("Content-Length: {}",),
+        ("content-length: {}", "Content-Type: a"),
+        ("Content-Length: {}", "Expect: 100-continue", "Connection: close"),
+        ("Content-Length: {}", "Content-Length: 5"),
+        ("Content-Length: 5", "Content-Length: {}"),
+        ("Content-Length: {}", "CONTENT-LENGTH: 7"),
+        ("Content-Length: {}", "  8"),
+        ("A: b", " Content-Length: {}", "Content-Length: 5"),
+        ("Content-Length: {}", CHUNKED),
+        ("X-Content-Length: {}", "Content-Length: 7"),
+        ("Content-Length: {}", "Host: b"),
+    ],
+)
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_blocks_that_differ_in_their_content_length_are_parsed_as_if_each_were_the_first(
+    fields: tuple[str, ...], version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def outcome_of(length: str) -> object:
+        parser = RequestParser()
+        parser.feed(head("Host: a", *fields, line=f"POST / HTTP/{version}").replace(b"{}", length.encode()))
+        try:
+            request = parser.request()
+        except ProtocolError as error:
+            return error.answer
+        assert request is not None
+        found = request.fields
+        return (
+            found.pairs,
+            found.length,
+            found.keep_alive,
+            found.expects_continue,
+            found.expectation_failed,
+            found.has_host,
+            found.fault,
+        )
+
+    lengths = ["5", "7", "0", "12345", "05", "x", "", "9" * 30, "5"]
+    together = [outcome_of(length) for length in lengths]
+    monkeypatch.setattr(requests, "_fields", requests._parse_fields)
+    requests._known_requests.clear()
+    assert together == [outcome_of(length) for length in lengths]
 
 
 def test_http_1_0_ignores_transfer_encoding() -> None:
