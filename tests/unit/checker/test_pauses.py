@@ -147,7 +147,12 @@ def tries(*pauses: float, each: int = 1) -> list[float]:
     ("times", "broken"),
     [
         (tries(*[0.08] * 64), True),  # so close to each other that two of them are one attempt, but not all of them
+        (tries(*[0.0] * 25, *[0.08] * 7, *[0.12, 0.04, 0.08, 0.08] * 6), True),  # a burst, and then a limiter of the client
+        (tries(*[0.0] * 25, *[0.32, 0.24, 0.4] * 7), True),
         (tries(*[0.3] * 20), True),
+        (tries(*(0.005 * 2**step for step in range(9))), False),  # client-go's queue for 2.5 s
+        (tries(*(0.005 * 3**step for step in range(7)), each=12), False),  # the last attempt alone has short pauses
+        (tries(*(0.02 * 1.2**step for step in range(18))), False),
         (tries(*(0.005 * 2**step for step in range(11))), False),
         (tries(*(0.005 * 2**step for step in range(11)), each=5), False),  # a helper within a queue
         (tries(0.5, 1.0, 2.0), False),
