@@ -17,7 +17,7 @@ from typing import cast
 import hpack
 from hpack.table import HeaderTable
 
-from fakekube.base.caches import cache_by_key, cache_if
+from fakekube.base.caches import BoundedCache, cache_by_key, cache_if
 from fakekube.net.http1 import Fields, Request, is_valid_target
 from fakekube.net.http2.frames import ConnectionFailure, ErrorCode
 
@@ -34,6 +34,8 @@ _TOO_LARGE = "431"
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
 _VALUE = re.compile(rb"[^\x00-\x08\x0a-\x1f\x7f]*")
 _LENGTH = re.compile(r"[0-9]{1,19}")
+_CONTENT_LENGTH = b"content-length"
+_USUAL_LENGTH = re.compile(rb"[1-9][0-9]{0,8}")
 _PSEUDO_NAMES = frozenset({b":method", b":scheme", b":authority", b":path", b":protocol"})
 _CONNECTION_FIELDS = {
     b"connection": "Connection",
@@ -168,7 +170,7 @@ def parse_request(block: Block, has_body: bool) -> Request:
         start += 1
     regular = tuple(block[start:])
     authority = pseudo.get(b":authority", b"")
-    fields = _parse_fields(regular, authority, has_body)
+    fields = _fields(regular, authority, has_body)
     if _list_bytes(block) > MAX_LIST_BYTES:
         fields = Fields(fields.pairs, fields.length, True, False, False, fields.has_host, _TOO_LARGE)
     return _request(pseudo, fields)
@@ -200,7 +202,24 @@ def _is_usual(regular: Block, _authority: bytes, _has_body: bool) -> bool:
     return len(regular) <= 32 and _list_bytes(regular) <= _REMEMBERED_LIST_BYTES
 
 
+_models: BoundedCache[tuple[Block, bytes], Fields] = BoundedCache(512)
+"""By the regular fields, Content-Length without its value, and the authority: writes differ in their lengths."""
+
+
 @cache_if(_is_usual, 512)
+def _fields(regular: Block, authority: bytes, has_body: bool) -> Fields:
+    """Returns the regular fields of a request; of those that differ only in their Content-Length one is parsed."""
+    lengths = [value for name, value in regular if name == _CONTENT_LENGTH]
+    is_usual = has_body and len(lengths) == 1 and _USUAL_LENGTH.fullmatch(lengths[0]) and _is_usual(regular, authority, has_body)
+    if not is_usual:
+        return _parse_fields(regular, authority, has_body)
+    rest = tuple([(name, b"" if name == _CONTENT_LENGTH else value) for name, value in regular]), authority
+    model = _models.get(rest)
+    if model is not None:
+        return model.with_length(lengths[0].decode("ascii"))
+    return _models.add(rest, _parse_fields(regular, authority, has_body))
+
+
 def _parse_fields(regular: Block, authority: bytes, has_body: bool) -> Fields:
     """Parses the regular fields of a request."""
     pairs: list[tuple[str, str]] = [("host", authority.decode("latin-1"))] if authority else []

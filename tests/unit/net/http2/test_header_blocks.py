@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fakekube.net.http2 import header_blocks
 from fakekube.net.http2.frames import ConnectionFailure, ErrorCode
 from fakekube.net.http2.header_blocks import BlockDecoder, encode_block, parse_request
 
@@ -52,6 +53,41 @@ def test_authority_takes_precedence_over_host_header() -> None:
     without = USUAL[:2] + USUAL[3:]
     assert parse_request((*without, (b"host", b"other")), False).fields.pairs == (("host", "other"),)
     assert not parse_request(without, False).fields.has_host
+
+
+@pytest.mark.parametrize("has_body", [False, True])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        ((b"content-length", b"?"),),
+        ((b"a", b"b"), (b"content-length", b"?"), (b"expect", b"100-continue")),
+        ((b"content-length", b"?"), (b"content-length", b"5")),
+        ((b"content-length", b"5"), (b"content-length", b"?")),
+        ((b"x-content-length", b"?"), (b"content-length", b"5")),
+        ((b"content-length", b"?"), (b"connection", b"close")),
+    ],
+)
+def test_blocks_that_differ_in_their_content_length_are_parsed_as_if_each_were_the_first(
+    fields: tuple[tuple[bytes, bytes], ...], has_body: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def outcome_of(length: bytes) -> object:
+        block = [(name, length if value == b"?" else value) for name, value in fields]
+        authority = (b":authority", b"of-" + length[:1])
+        found = parse_request((*USUAL[:2], authority, USUAL[3], *block), has_body).fields
+        return (
+            found.pairs,
+            found.length,
+            found.keep_alive,
+            found.expects_continue,
+            found.expectation_failed,
+            found.has_host,
+            found.fault,
+        )
+
+    lengths = [b"5", b"7", b"0", b"12345", b"05", b"x", b"", b"9" * 30, b"56"]
+    together = [outcome_of(length) for length in lengths]
+    monkeypatch.setattr(header_blocks, "_fields", header_blocks._parse_fields)
+    assert together == [outcome_of(length) for length in lengths]
 
 
 @pytest.mark.parametrize(
