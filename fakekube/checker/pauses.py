@@ -205,7 +205,7 @@ def _judge_repeated(trial: Trial, failed: Iterable[Call], write_of: Callable[[Ca
         pauses = [late - early for early, late in pairwise(starts)]
         flat = after >= _FLAT * before
         equal = flat and _are_equal(pauses) and not _begin_anew(pauses)
-        around = flat and len(pauses) >= _CERTAIN and _are_around(pauses)
+        around = flat and len(pauses) >= _CERTAIN and _are_around(pauses) and not _is_limited(trial, times, len(pauses))
         if fast or equal or around:
             how = "no backoff" if fast else "equal pauses" if equal else "the pauses do not grow"
             return Verdict.failure(
@@ -242,6 +242,17 @@ def _stay_short(pauses: Sequence[float], length: float) -> bool:
 #: controller-runtime double them from 5 ms on (workqueue.DefaultTypedControllerRateLimiter): the last pause has half of the
 #: spell. With a factor of 1.2 it still has a sixth.
 _PARTS, _SHORT = 8, 0.5
+
+
+def _is_limited(trial: Trial, times: Sequence[float], writes: int) -> bool:
+    """Reports whether a limiter of the client's requests makes the pauses between its repeated writes.
+
+    All its requests, of which these writes are at most half, then have the same distance. The growing pauses of the client cannot
+    be seen, because they are shorter.
+    """
+    all_times = sorted(call.at for call in trial.trace.since() if times[0] <= call.at <= times[-1])
+    pauses = [late - early for early, late in pairwise(all_times)]
+    return len(pauses) >= 2 * writes and _are_equal(pauses)
 
 
 def _are_equal(pauses: Sequence[float]) -> bool:

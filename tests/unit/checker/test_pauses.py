@@ -133,7 +133,15 @@ def refused(*at: float) -> Any:
     """A run in which a write was refused at some times."""
     call = {"verb": "create", "path": "/secrets", "name": "a", "is_write": True, "collection": "secrets", "dropped": False}
     calls = [SimpleNamespace(**call, at=one, status=500, fails=True) for one in at]
-    trace = SimpleNamespace(since=lambda mark: calls, refused_writes=lambda mark: [SimpleNamespace(key="secrets", calls=calls)])
+    return run_with(calls)
+
+
+def run_with(calls: list[Any], *others: Any) -> Any:
+    """A run with refused writes, and other calls before or between them."""
+    trace = SimpleNamespace(
+        since=lambda mark=-1: calls if mark >= 0 else [*others, *calls],
+        refused_writes=lambda mark: [SimpleNamespace(key="secrets", calls=calls)],
+    )
     return SimpleNamespace(provoked_at=0, trace=trace, excerpt=list)
 
 
@@ -166,6 +174,20 @@ def test_refused_writes_need_growing_pauses(times: list[float], broken: bool, mo
     monkeypatch.setattr(pauses, "is_failure", lambda call: call.fails)
     monkeypatch.setattr(pauses, "excerpt", list)
     assert (judge_write_backoff(refused(*times)) is not None) is broken
+
+
+@pytest.mark.parametrize(
+    ("others", "broken"),
+    [
+        ([0.2 * number for number in range(40)], False),  # a limiter makes the pauses of all requests
+        ([0.2 * number for number in range(10)], True),  # the others are too few to tell
+        ([number + 0.02 * other for number in range(8) for other in range(4)], True),
+    ],
+)
+def test_pauses_that_a_limiter_of_all_requests_makes_are_not_those_of_the_client(others: list[float], broken: bool) -> None:
+    writes = refused(*tries(*[0.6, 0.4, 0.8] * 4)).trace.since(0)
+    run = run_with(writes, *[SimpleNamespace(at=at) for at in others if at not in {call.at for call in writes}])
+    assert (judge_write_backoff(run) is not None) is broken
 
 
 @pytest.mark.parametrize(
