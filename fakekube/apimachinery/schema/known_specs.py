@@ -65,7 +65,8 @@ def text_of_spec(type_: Type, tree: Mapping[str, Any]) -> bytes | None:
 
 
 def decode_spec(type_: Type, default: Defaulter | None, value: Any) -> Any:
-    """Returns the decoded spec of an object with its constant defaults, a new tree.
+    """Returns the decoded spec of an object with its constant defaults: a new tree, in which values of any form may be those of
+    the body.
 
     Args:
         type_: the type of the kind.
@@ -94,9 +95,10 @@ def decode_spec(type_: Type, default: Defaulter | None, value: Any) -> Any:
 
 
 def decode_changes(type_: Type, value: Mapping[str, Any], old: Mapping[str, Any], default: Defaulter | None) -> dict[str, Any]:
-    """Returns the decoded object of a document that was made from another object, a new tree with its constant defaults.
+    """Returns the decoded object of a document that was made from another object, with its constant defaults.
 
-    Members that both share are copied and not decoded; metadata is taken member by member.
+    It is a new tree, in which values of any form may be those of the document. Members that both share are copied and not
+    decoded; metadata is taken member by member.
 
     Args:
         type_: the type of the kind.
