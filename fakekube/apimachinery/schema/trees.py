@@ -52,7 +52,7 @@ def text_of(tree: Any) -> bytes | None:
 
 
 def unchanged_parts(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[str]:
-    """Tells which of spec and status are the same objects in JSON in both."""
+    """Returns the names of those of spec and status that have the same JSON in both objects."""
     if _PARTS.isdisjoint(new):
         return []
     return [name for name in _PARTS if type(new.get(name)) is dict and _are_identical(new[name], old.get(name))]

@@ -162,7 +162,7 @@ class Chain:
     def __init__(self, plugins: Iterable[Plugin]) -> None:
         self._plugins = tuple(plugins)
         self.repeatable = all(plugin.repeatable for plugin in self._plugins)
-        """As of the plugins."""
+        """Whether all plugins are."""
         self._applying: tuple[AdmissionSnapshot | None, dict[tuple[str, str, str, Operation], _Halves]] = (None, {})
         """The plugins that apply while the cluster has configured what the snapshot says."""
 

@@ -124,9 +124,8 @@ class StaleCacheAfterUpdate(Rule):
                 and written_fields(trial.cluster, call, call.name)
             ):
                 same = changing.setdefault((call.verb, call.path, shape_of(call.body)), [])
-                if all(
-                    call.revision != one.revision for one in same
-                ):  # a write without a change has the revision of the last one
+                # A write without a change has the revision of the last one.
+                if all(call.revision != one.revision for one in same):
                     same.append(call)
         repeated = max(changing.values(), key=len, default=[])
         late = [call for call in repeated if 0 <= self.mark < call.number]

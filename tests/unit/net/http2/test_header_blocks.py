@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import hpack
 import pytest
 from hypothesis import given
@@ -74,15 +76,7 @@ def test_blocks_that_differ_in_their_content_length_are_parsed_as_if_each_were_t
         block = [(name, length if value == b"?" else value) for name, value in fields]
         authority = (b":authority", b"of-" + length[:1])
         found = parse_request((*USUAL[:2], authority, USUAL[3], *block), has_body).fields
-        return (
-            found.pairs,
-            found.length,
-            found.keep_alive,
-            found.expects_continue,
-            found.expectation_failed,
-            found.has_host,
-            found.fault,
-        )
+        return {**asdict(found), "variables": None, "model": None}
 
     lengths = [b"5", b"7", b"0", b"12345", b"05", b"x", b"", b"9" * 30, b"56"]
     together = [outcome_of(length) for length in lengths]
